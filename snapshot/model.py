@@ -88,6 +88,10 @@ class Fingerprint:
     def slug(self) -> str:
         return self.identity.slug
 
+    def at(self, batch_size: int | None) -> Fingerprint:
+        """The same environment at another batch size."""
+        return Fingerprint(self.identity.at(batch_size), self.provenance)
+
 
 @dataclass(frozen=True)
 class RecordedFingerprint:

@@ -1,0 +1,121 @@
+"""The noise floor of an environment, measured while recording in it.
+
+Two floors are kept apart. Run the same batch again and most machines give the same bits: the
+floor is then zero, and any change is news. Run it at another batch size and half precision
+moves every logprob: a candidate whose batch is another one can only be held to that floor.
+Faults hide in the second, so the adapters' effect is stored beside it: a suite whose adapters
+move less than the batch does cannot tell one from the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from snapshot.metrics.logprobs import deltas, prompt_deltas
+from snapshot.model import Array, GenerationCase, Json, Observation
+
+REPEATS = "repeats"
+ORDERS = "orders"
+BATCH_SIZES = "batch_sizes"
+ADAPTER_EFFECT = "adapter_effect"
+
+Run = Mapping[str, Observation]
+
+
+@dataclass(frozen=True)
+class Floor:
+    """How much of a difference is noise, in nats.
+
+    Attributes:
+        name: where it comes from.
+        rms, max: bounds over a case's logprob differences.
+    """
+
+    name: str
+    rms: float
+    max: float
+
+
+def calibration(
+    cases: Sequence[GenerationCase],
+    first: Run,
+    *,
+    repeats: Sequence[Run] = (),
+    orders: Sequence[Run] = (),
+    batch_sizes: Sequence[Run] = (),
+) -> dict[str, Json]:
+    """What ``fingerprint.json`` keeps of one fingerprint's noise.
+
+    Args:
+        first: the observations that become goldens.
+        repeats: the same batches again.
+        orders: the same rows in other orders within their batches.
+        batch_sizes: the same cases at the suite's other batch sizes.
+
+    Returns:
+        For each kind of noise that was measured: ``count`` of values, their ``rms``, ``q99``,
+        ``q999`` and ``max`` in nats, and ``row_rms``, the largest rms of any one case; and
+        ``adapter_effect``, by adapter: the rms change of the prompts' logprobs against the
+        base rows.
+    """
+    kinds = {REPEATS: repeats, ORDERS: orders, BATCH_SIZES: batch_sizes}
+    noise: dict[str, Json] = {}
+    for kind, runs in kinds.items():
+        shared = [(c.key, run) for run in runs for c in cases if c.key in run and c.key in first]
+        rows = [r for r in (deltas(first[key], run[key]) for key, run in shared) if r.size]
+        if rows:
+            noise[kind] = _summary(rows)
+    effect = adapter_effect(cases, first)
+    if effect:
+        noise[ADAPTER_EFFECT] = effect
+    return noise
+
+
+def adapter_effect(cases: Sequence[GenerationCase], run: Run) -> dict[str, float]:
+    """By adapter: rms change of the prompts' logprobs against the base rows, in nats."""
+    base = {c.prompt: run[c.key] for c in cases if c.adapter is None and c.key in run}
+    effect: dict[str, list[Array]] = {}
+    for case in cases:
+        if case.adapter is not None and case.key in run and case.prompt in base:
+            part = prompt_deltas(base[case.prompt], run[case.key])
+            effect.setdefault(case.adapter, []).append(part)
+    return {name: _round(_rms(np.concatenate(parts))) for name, parts in sorted(effect.items())}
+
+
+def floor(recorded: Mapping[str, Json], *, same_batch: bool) -> Floor:
+    """The floor for a candidate that ran in the golden's own batch, or in another one.
+
+    Where that noise was never measured the floor is zero: strict, until it is.
+    """
+    kind = REPEATS if same_batch else BATCH_SIZES
+    noise = recorded.get(kind, {"row_rms": 0.0, "max": 0.0})
+    return Floor(f"noise floor over {kind.replace('_', ' ')}", noise["row_rms"], noise["max"])
+
+
+def _summary(rows: Sequence[Array]) -> dict[str, Json]:
+    values = np.concatenate(rows)
+    size = np.abs(values)
+    return {
+        "count": int(size.size),
+        "rms": _round(_rms(values)),
+        "row_rms": _round(max(_rms(row) for row in rows)),
+        "q99": _round(np.quantile(size, 0.99)),
+        "q999": _round(np.quantile(size, 0.999)),
+        "max": _round(size.max()),
+    }
+
+
+def _rms(values: Array) -> float:
+    return float(np.sqrt(np.mean(values**2))) if values.size else 0.0
+
+
+def _round(value: float) -> float:
+    """Four digits, upwards, so that the value that set a bound stays within it."""
+    value = float(value)
+    if value == 0 or not np.isfinite(value):
+        return value
+    step = 10.0 ** (np.floor(np.log10(value)) - 3)
+    return float(f"{np.ceil(value / step) * step:.4g}")

@@ -1,0 +1,246 @@
+"""The command line: options in, exit code out. What a verb does stands in its own file.
+
+Imports are inside the commands, so that ``goldens --help`` costs nothing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from snapshot import __version__
+from snapshot.errors import GoldensError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Group(click.Group):
+    """Prints our errors as what they are, without a traceback."""
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except GoldensError as error:
+            click.echo(f"goldens: {error}", err=True)
+            sys.exit(error.exit_code)
+        except KeyboardInterrupt:
+            click.echo("goldens: interrupted; nothing is half-written", err=True)
+            sys.exit(130)
+
+
+def _day(context: click.Context, parameter: click.Parameter, value: Any) -> datetime.date:
+    return datetime.date.today() if value is None else value.date()
+
+
+def _selection(command: F) -> F:
+    """The arguments that choose what to run."""
+    for decorate in (
+        click.option("--dtype", help="Only this one of the suite's dtypes."),
+        click.option("--batch-size", type=int, metavar="N", help="Only this batch size."),
+        click.argument("selectors", nargs=-1, metavar="[SELECTOR]..."),
+    ):
+        command = decorate(command)
+    return command
+
+
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="goldens")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The goldens.toml to use; default: the nearest one here or above.",
+)
+@click.pass_context
+def main(context: click.Context, config: Path | None) -> None:
+    """Golden references for LLM inference: recorded per environment, reviewed in pull requests.
+
+    \b
+    Exit codes: 0 all pass, 1 something failed, 2 usage or configuration,
+    3 goldens are missing, 4 nothing was run, 5 drift only.
+    """
+    context.obj = config
+
+
+def _load(context: click.Context) -> Any:
+    from snapshot.config import find, load
+
+    return load(context.obj or find(Path.cwd()))
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
+def init(folder: Path) -> None:
+    """Write a commented goldens.toml to start from."""
+    from snapshot.commands.init import init as run
+
+    for path in run(folder):
+        click.echo(f"wrote {path}")
+
+
+@main.command()
+@click.option("--dtype", default="float32", show_default=True)
+@click.option("--batch-size", type=int, default=1, show_default=True)
+@click.option("--explain", is_flag=True, help="Say where each value comes from.")
+@_as_json
+def env(dtype: str, batch_size: int, explain: bool, as_json: bool) -> None:
+    """Show this environment's fingerprint: what selects goldens, what is only recorded."""
+    from snapshot.commands.env import run
+
+    sys.exit(run(dtype=dtype, batch_size=batch_size, explain=explain, as_json=as_json))
+
+
+@main.command()
+@_as_json
+@click.option(
+    "--as-of", type=click.DateTime(["%Y-%m-%d"]), callback=_day, help="Judge expiry then."
+)
+@click.pass_context
+def status(context: click.Context, as_json: bool, as_of: datetime.date) -> None:
+    """Show what is configured, recorded, and held less strictly."""
+    from snapshot.commands.status import status as run
+    from snapshot.report.status import as_json_text, print_status
+
+    found = run(_load(context), as_of)
+    if as_json:
+        click.echo(as_json_text(found))
+    else:
+        print_status(found)
+
+
+@main.command()
+@_as_json
+@click.pass_context
+def check(context: click.Context, as_json: bool) -> None:
+    """Read every golden and every rule; fail on any that cannot be trusted."""
+    import json
+
+    from snapshot.commands.check import check as run
+
+    found = run(_load(context))
+    if as_json:
+        damaged = [{"what": e.what, "where": e.where} for e in found.damage]
+        click.echo(json.dumps({"damaged": damaged, "unreferenced": found.unreferenced}, indent=2))
+    else:
+        for error in found.damage:
+            click.echo(f"{error}\n")
+        for path in found.unreferenced:
+            click.echo(f"note: no golden uses {path}")
+        click.echo(f"{len(found.damage)} damaged" if found.damage else "every golden is sound")
+    sys.exit(1 if found.damage else 0)
+
+
+@main.command()
+@_selection
+@click.option("--new-only", is_flag=True, help="Leave every golden that exists as it is.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="Run every batch this often, each time in a fresh process, and refuse what changes.",
+)
+@click.option(
+    "--pending",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write to DIR, outside the goldens, for review.",
+)
+@click.option("--update-in-ci", is_flag=True, help="Write goldens although CI is set.")
+@_as_json
+@click.pass_context
+def record(
+    context: click.Context,
+    selectors: tuple[str, ...],
+    batch_size: int | None,
+    dtype: str | None,
+    new_only: bool,
+    repeat: int,
+    pending: Path | None,
+    update_in_ci: bool,
+    as_json: bool,
+) -> None:
+    """Run the reference and keep its outputs as goldens.
+
+    SELECTOR is a suite's name or a glob over case keys.
+    """
+    from snapshot.commands.record import record as run
+    from snapshot.report.progress import progress
+    from snapshot.report.recorded import as_json_text, print_recorded
+
+    done = run(
+        _load(context),
+        selectors,
+        batch_size=batch_size,
+        dtype=dtype,
+        new_only=new_only,
+        repeat=repeat,
+        pending=pending,
+        update_in_ci=update_in_ci,
+        progress=progress,
+    )
+    if as_json:
+        click.echo(as_json_text(done))
+    else:
+        print_recorded(done)
+
+
+@main.command()
+@_selection
+@click.option(
+    "--from",
+    "outputs",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Hold outputs written down as JSON Lines instead of running the reference; needs no torch.",
+)
+@click.option("--environment", metavar="NAME", help="The declared environment of those outputs.")
+@click.option("--against", metavar="SLUG", help="Hold to this recorded fingerprint.")
+@click.option(
+    "--as-of", type=click.DateTime(["%Y-%m-%d"]), callback=_day, help="Judge expiry then."
+)
+@_as_json
+@click.pass_context
+def verify(
+    context: click.Context,
+    selectors: tuple[str, ...],
+    batch_size: int | None,
+    dtype: str | None,
+    outputs: Path | None,
+    environment: str | None,
+    against: str | None,
+    as_of: datetime.date,
+    as_json: bool,
+) -> None:
+    """Run the selected cases and diff them against the matching goldens. Writes nothing.
+
+    SELECTOR is a suite's name or a glob over case keys.
+    """
+    from rich.console import Console
+
+    from snapshot.commands.verify import Request
+    from snapshot.commands.verify import verify as run
+    from snapshot.report.progress import progress
+
+    request = Request(selectors, batch_size, dtype, outputs, environment, against, as_of, progress)
+    found = run(_load(context), request)
+    if as_json:
+        from snapshot.report.jsonreport import to_json
+
+        click.echo(to_json(found))
+    else:
+        from snapshot.report.terminal import print_verification
+
+        print_verification(found, Console(highlight=False))
+    sys.exit(found.exit_code)
+
+
+if __name__ == "__main__":
+    main()

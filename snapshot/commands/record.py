@@ -1,0 +1,224 @@
+"""``goldens record``: runs the reference and keeps what it gives."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from snapshot import __version__
+from snapshot.admission import refusals
+from snapshot.calibrate import calibration
+from snapshot.config import Config
+from snapshot.environ import in_ci
+from snapshot.errors import GoldensError, RecordRefused, RunError, UsageError
+from snapshot.model import (
+    REFERENCE,
+    Finding,
+    Fingerprint,
+    Golden,
+    Json,
+    Observation,
+    RecordedFingerprint,
+)
+from snapshot.plan import Plan, narrow, plans
+from snapshot.runners.observe import Progress, Rows, observe, silent
+from snapshot.runners.worker import Worker
+from snapshot.store import Change, Store
+from snapshot.suite import Group
+
+_Run = Mapping[str, Observation]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What recording did at one fingerprint.
+
+    Attributes:
+        suite, slug: where.
+        changes: what became of each case's golden.
+        calibration: the environment's noise, as it now stands beside the goldens.
+    """
+
+    suite: str
+    slug: str
+    changes: Mapping[str, Change]
+    calibration: Mapping[str, Json]
+
+
+def record(
+    config: Config,
+    selectors: Sequence[str] = (),
+    *,
+    batch_size: int | None = None,
+    dtype: str | None = None,
+    new_only: bool = False,
+    repeat: int = 2,
+    pending: Path | None = None,
+    update_in_ci: bool = False,
+    progress: Progress = silent,
+) -> list[Recorded]:
+    """Records the selected cases at the suite's batch sizes and dtypes.
+
+    Nothing is written for a suite and dtype unless all of it may be.
+
+    Args:
+        new_only: leave every golden that exists as it is.
+        repeat: runs of every batch; each one after the first in a fresh process.
+        pending: write there instead of into the store.
+        update_in_ci: write into the store although this is a CI job.
+
+    Raises:
+        UsageError: nothing is selected, or this is a CI job.
+        RecordRefused: naming the rows that must not become goldens.
+        RunError: a batch could not be run.
+        StoreError: an existing golden is damaged; it is not overwritten.
+    """
+    if in_ci() and pending is None and not update_in_ci:
+        raise UsageError(
+            "goldens are not recorded in CI",
+            where="the environment variable CI is set",
+            expected="a run that changes nothing",
+            hint="record into an artifact with --pending DIR, or ask for it with --update-in-ci",
+        )
+    store = Store(config.store if pending is None else pending)
+    done: list[Recorded] = []
+    for plan in plans(config, selectors):
+        suite = plan.suite
+        sizes = narrow(suite, "batch_sizes", suite.batch_sizes, batch_size)
+        for wanted in narrow(suite, "dtype", suite.dtypes, dtype):
+            done += _record(store, plan, wanted, sizes, repeat, new_only, progress)
+    return done
+
+
+def _record(
+    store: Store,
+    plan: Plan,
+    dtype: str,
+    sizes: Sequence[int],
+    repeat: int,
+    new_only: bool,
+    progress: Progress,
+) -> list[Recorded]:
+    label = f"record {plan.suite.name} {dtype}"
+    with Worker(plan.suite, dtype) as worker:
+        here = [worker.fingerprint.at(size) for size in sizes]
+        runs = [_groups(store, plan, environment, new_only) for environment in here]
+        # In float32 no row may depend on its neighbours. Half precision may: that is rounding.
+        reorder = dtype == "float32"
+        orders = [[group.reversed() for group in run] if reorder else [] for run in runs]
+        with progress(label, _rows([*runs, *orders])) as advance:
+            first = [_complete(observe(worker, run, advance)) for run in runs]
+            ordered = [_complete(observe(worker, run, advance)) for run in orders]
+    repeats = []
+    for number in range(2, repeat + 1):
+        with (
+            Worker(plan.suite, dtype) as worker,
+            progress(f"{label}, run {number}, in a fresh process", _rows(runs)) as advance,
+        ):
+            # Backwards: a row that depends on the batch before it does not repeat.
+            repeats.append([_complete(observe(worker, run[::-1], advance)) for run in runs])
+    _admit(plan, sizes, first, repeats, ordered)
+    done = []
+    for i, environment in enumerate(here):
+        noise = calibration(
+            plan.cases,
+            first[i],
+            repeats=[run[i] for run in repeats],
+            orders=ordered[i : i + 1],
+            batch_sizes=[run for j, run in enumerate(first) if j != i],
+        )
+        done.append(_write(store, plan, environment, first[i], noise, new_only))
+    return done
+
+
+def _groups(store: Store, plan: Plan, here: Fingerprint, new_only: bool) -> list[Group]:
+    groups = plan.groups(here.identity.batch_size or 1)
+    if not new_only:
+        return groups
+    existing = set(store.cases(plan.suite.name, here.slug, REFERENCE))
+    return [g for g in groups if any(c.key in plan.chosen - existing for c in g.rows)]
+
+
+def _rows(runs: Sequence[Sequence[Group]]) -> int:
+    return sum(len(group.rows) for run in runs for group in run)
+
+
+def _admit(
+    plan: Plan,
+    sizes: Sequence[int],
+    first: Sequence[_Run],
+    repeats: Sequence[Sequence[_Run]],
+    ordered: Sequence[_Run],
+) -> None:
+    """Raises `RecordRefused` where any row must not become a golden."""
+    found = [
+        replace(finding, where=f"{finding.where} at batch size {size}")
+        for i, size in enumerate(sizes)
+        for finding in refusals(
+            [case for case in plan.cases if case.key in first[i]],
+            first[i],
+            repeats=[run[i] for run in repeats],
+            reordered=ordered[i] or None,
+            allow=plan.suite.policy.allow,
+        )
+    ]
+    if found:
+        raise _refused(plan, found)
+
+
+def _complete(rows: Rows) -> _Run:
+    for key, row in rows.items():
+        if isinstance(row, GoldensError):
+            raise RunError(f"a row could not be run, so nothing is recorded: {row}", where=key)
+    return {key: row for key, row in rows.items() if isinstance(row, Observation)}
+
+
+def _refused(plan: Plan, found: Sequence[Finding]) -> RecordRefused:
+    shown = [
+        f"    {f.where}: {f.message}" + (f" (expected {f.expected}, got {f.got})" if f.got else "")
+        for f in found
+    ]
+    names = " or ".join(f'"{name}"' for name in sorted({f.check for f in found}))
+    return RecordRefused(
+        f"{len(found)} row(s) must not become goldens; nothing was written\n" + "\n".join(shown),
+        where=f"suite {plan.suite.name}",
+        hint=f"where it is legitimate: [[suites.{plan.suite.name}.allow]] with case, "
+        f"finding = {names} and reason",
+    )
+
+
+def _write(
+    store: Store,
+    plan: Plan,
+    here: Fingerprint,
+    rows: _Run,
+    noise: Mapping[str, Json],
+    new_only: bool,
+) -> Recorded:
+    suite, slug = plan.suite.name, here.slug
+    existing = set(store.cases(suite, slug, REFERENCE))
+    known = slug in store.fingerprints(suite)
+    before = store.read_fingerprint(suite, slug) if known else None
+    changes: dict[str, Change] = {}
+    for key, row in rows.items():
+        if key in plan.chosen and not (new_only and key in existing):
+            golden = Golden(suite, slug, REFERENCE, row, _recorded_by(here))
+            changes[key] = store.write(golden)
+    if before is None or Change.UPDATED in changes.values():
+        after = RecordedFingerprint(suite, here, noise)
+    else:
+        # The environment as it was when these goldens were recorded stays; what was not
+        # measured then is added.
+        after = replace(before, calibration={**noise, **before.calibration})
+    if not new_only or before is None:
+        store.write_fingerprint(after)
+    return Recorded(suite, slug, changes, after.calibration)
+
+
+def _recorded_by(here: Fingerprint) -> dict[str, str]:
+    versions = {
+        name: importlib.metadata.version(name) for name in ("torch", "transformers", "peft")
+    }
+    return {"goldens": __version__, **versions}

@@ -1,0 +1,134 @@
+"""``goldens status``: what is configured, what is recorded, and what is held less strictly."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from snapshot.calibrate import ADAPTER_EFFECT, BATCH_SIZES
+from snapshot.config import Config
+from snapshot.errors import StoreError, UsageError
+from snapshot.model import REFERENCE, Json
+from snapshot.plan import Plan, plans
+from snapshot.policy import Rule
+from snapshot.resolve import Shape, named_environment
+from snapshot.store import Store
+
+POWER = 3.0
+"""Adapters must move the logprobs by this many times what the batch does, or a suite cannot
+tell a missing adapter from another batch."""
+
+
+@dataclass(frozen=True)
+class RecordedStatus:
+    """One recorded fingerprint of a suite.
+
+    Attributes:
+        cases: how many of the suite's cases have a golden.
+        missing: keys of those that have none.
+        stale: keys with a golden that the suite no longer has.
+        subjects: whose goldens lie there.
+        power: weakest adapter's effect over the batch drift; None where not measured.
+    """
+
+    slug: str
+    cases: int
+    missing: tuple[str, ...]
+    stale: tuple[str, ...]
+    subjects: tuple[str, ...]
+    power: float | None
+
+
+@dataclass(frozen=True)
+class RuleStatus:
+    """One relaxation or quarantine.
+
+    Attributes:
+        days_left: until it expires; negative afterwards.
+    """
+
+    kind: str
+    rule: Rule
+    days_left: int
+
+
+@dataclass(frozen=True)
+class SuiteStatus:
+    """A suite with all that is recorded for it.
+
+    Attributes:
+        environments: by declared environment: the fingerprints that it is held to, or why
+            there is none. A change of `inherits` shows here.
+    """
+
+    suite: str
+    cases: tuple[str, ...]
+    recorded: tuple[RecordedStatus, ...]
+    rules: tuple[RuleStatus, ...]
+    environments: Mapping[str, str]
+
+
+def status(config: Config, day: datetime.date) -> list[SuiteStatus]:
+    """The state of every suite. Needs no torch.
+
+    Raises:
+        ConfigError: the configuration is wrong.
+        StoreError: a recorded environment cannot be read.
+    """
+    store = Store(config.store)
+    return [_suite(config, store, plan, day) for plan in plans(config, ())]
+
+
+def _suite(config: Config, store: Store, plan: Plan, day: datetime.date) -> SuiteStatus:
+    name, policy = plan.suite.name, plan.suite.policy
+    return SuiteStatus(
+        suite=name,
+        cases=tuple(case.key for case in plan.cases),
+        recorded=tuple(_recorded(store, plan, slug) for slug in store.fingerprints(name)),
+        rules=tuple(
+            RuleStatus(kind, rule, (rule.expires - day).days)
+            for kind, rules in (("relax", policy.relax), ("quarantine", policy.quarantine))
+            for rule in rules
+        ),
+        environments={
+            environment: _environment(config, store, plan, environment)
+            for environment in config.environments
+        },
+    )
+
+
+def _recorded(store: Store, plan: Plan, slug: str) -> RecordedStatus:
+    suite = plan.suite.name
+    existing = set(store.cases(suite, slug, REFERENCE))
+    configured = [case.key for case in plan.cases]
+    return RecordedStatus(
+        slug=slug,
+        cases=len(existing & set(configured)),
+        missing=tuple(key for key in configured if key not in existing),
+        stale=tuple(sorted(existing - set(configured))),
+        subjects=tuple(store.subjects(suite, slug)),
+        power=power(store.read_fingerprint(suite, slug).calibration),
+    )
+
+
+def power(calibration: Mapping[str, Json]) -> float | None:
+    """Weakest adapter's effect over the drift between batch sizes; None where not measured."""
+    effect, drift = calibration.get(ADAPTER_EFFECT), calibration.get(BATCH_SIZES)
+    if not effect or not drift or not drift["rms"]:
+        return None
+    return float(min(effect.values()) / drift["rms"])
+
+
+def _environment(config: Config, store: Store, plan: Plan, name: str) -> str:
+    found: list[str] = []
+    for dtype in plan.suite.dtypes:
+        for size in plan.suite.batch_sizes:
+            try:
+                shape = Shape(dtype, size)
+                baseline = named_environment(config, store, plan.suite.name, name, shape)
+            except (UsageError, StoreError) as error:
+                return error.what
+            if baseline.slug is not None:
+                found.append(f"{baseline.slug} ({baseline.how})")
+    return "; ".join(found) or "no golden"

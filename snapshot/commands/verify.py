@@ -1,0 +1,154 @@
+"""``goldens verify``: runs a candidate and holds it to the goldens. Writes nothing there."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from snapshot.config import Config, Suite
+from snapshot.errors import GoldensError, RunError, UsageError
+from snapshot.model import REFERENCE, Fingerprint
+from snapshot.plan import Plan, narrow, plans
+from snapshot.policy import allowed, strictness
+from snapshot.resolve import Baseline, Shape, against, named_environment, resolve
+from snapshot.runners.engines.file import SUBJECT, read_outputs
+from snapshot.runners.observe import Progress, Rows, observe, silent
+from snapshot.runners.worker import Worker
+from snapshot.shelf import Shelf
+from snapshot.store import Store
+from snapshot.verdict import Evidence, judge
+from snapshot.verification import Held, Verification
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for; see `goldens verify --help`."""
+
+    selectors: Sequence[str] = ()
+    batch_size: int | None = None
+    dtype: str | None = None
+    outputs: Path | None = None
+    environment: str | None = None
+    against: str | None = None
+    day: datetime.date = field(default_factory=datetime.date.today)
+    progress: Progress = silent
+
+
+def verify(config: Config, request: Request) -> Verification:
+    """Runs the selected cases and judges them.
+
+    Raises:
+        UsageError: nothing is selected, or the request contradicts itself.
+        RunError: the reference cannot be run at all.
+    """
+    store = Store(config.store)
+    chosen = plans(config, request.selectors)
+    damage = store.check([plan.suite.name for plan in chosen])
+    run = _reference if request.outputs is None else _outputs
+    held = [held for plan in chosen for held in run(config, store, plan, request)]
+    expired = [
+        f"{rule.where}: expired on {rule.expires}, owner {rule.owner}, {rule.issue}"
+        for plan in chosen
+        for rule in (*plan.suite.policy.relax, *plan.suite.policy.quarantine)
+        if rule.expired(request.day)
+    ]
+    return Verification(tuple(held), tuple(damage), tuple(expired))
+
+
+def _reference(config: Config, store: Store, plan: Plan, request: Request) -> Iterator[Held]:
+    """Runs the reference here, at every batch size and dtype that is asked for."""
+    suite = plan.suite
+    named = None if request.against is None else against(store, suite.name, request.against)
+    for dtype, sizes in _shapes(suite, request, named):
+        with Worker(suite, dtype) as worker:
+            for size in sizes:
+                here = worker.fingerprint.at(size)
+                baseline = named or resolve(config, store, suite.name, here)
+                groups = plan.groups(size)
+                label = f"verify {suite.name} {dtype} batch {size}"
+                with request.progress(label, sum(len(group.rows) for group in groups)) as advance:
+                    rows = observe(worker, groups, advance)
+                yield _hold(store, plan, request, REFERENCE, here, baseline, rows)
+
+
+def _outputs(config: Config, store: Store, plan: Plan, request: Request) -> Iterator[Held]:
+    """Holds recorded outputs to the environment that the request names."""
+    suite, path = plan.suite, request.outputs
+    assert path is not None
+    if request.against is not None:
+        baseline = against(store, suite.name, request.against)
+    elif request.environment is not None:
+        shape = Shape(request.dtype, request.batch_size)
+        baseline = named_environment(config, store, suite.name, request.environment, shape)
+    else:
+        recorded = store.fingerprints(suite.name)
+        raise UsageError(
+            "recorded outputs do not say where they were made",
+            where="--from",
+            expected="--against SLUG or --environment NAME",
+            got="neither",
+            hint=f"--against one of {', '.join(recorded)}" if recorded else "goldens record",
+        )
+    rows: Rows = dict(read_outputs(path, [case.key for case in plan.cases]))
+    for key in plan.chosen - rows.keys():
+        rows[key] = RunError("no output for this case", where=str(path))
+    yield _hold(store, plan, request, SUBJECT, None, baseline, rows)
+
+
+def _shapes(
+    suite: Suite, request: Request, named: Baseline | None
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The dtypes to run, each with its batch sizes; a named golden brings its own."""
+    dtypes, sizes = suite.dtypes, suite.batch_sizes
+    if named is not None and named.identity is not None:
+        dtypes = narrow(suite, "dtype", dtypes, named.identity.dtype)
+        if named.identity.batch_size in sizes and request.batch_size is None:
+            sizes = (named.identity.batch_size,)
+    for dtype in narrow(suite, "dtype", dtypes, request.dtype):
+        yield dtype, narrow(suite, "batch_sizes", sizes, request.batch_size)
+
+
+def _hold(
+    store: Store,
+    plan: Plan,
+    request: Request,
+    subject: str,
+    here: Fingerprint | None,
+    baseline: Baseline,
+    rows: Rows,
+) -> Held:
+    """Judges every selected case of one run."""
+    suite = plan.suite
+    shelf = Shelf(store, suite.name, baseline.slug, plan.cases)
+    results = []
+    for case in plan.cases:
+        if case.key not in plan.chosen:
+            continue
+        row = rows[case.key]
+        environment = here or (shelf.recorded.fingerprint if shelf.recorded else None)
+        evidence = Evidence(
+            suite=suite.name,
+            case=case.key,
+            adapter=case.adapter,
+            subject=subject,
+            here=here,
+            candidate=str(row) if isinstance(row, GoldensError) else row,
+            golden=shelf.golden(case.key),
+            recorded=shelf.recorded,
+            looked_for=baseline.how,
+            siblings=shelf.siblings(case),
+            variants=shelf.variants(case.key),
+            strictness=strictness(
+                suite.policy,
+                case=case.key,
+                subject=subject,
+                environment=environment,
+                day=request.day,
+            ),
+            allowed=allowed(suite.policy.allow, case.key),
+        )
+        results.append(judge(evidence))
+    slug = here.slug if here is not None else None
+    return Held(suite.name, subject, slug, baseline, tuple(results))

@@ -1,0 +1,289 @@
+"""goldens.toml: what is recorded and verified, where, and how strictly."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from snapshot.errors import ConfigError
+from snapshot.model import BASE, Json
+from snapshot.names import check_distinct, safe_name
+from snapshot.policy import Allowance, LogprobTolerance, Policy, Rule, TextTolerance, Tolerance
+from snapshot.predicate import Predicate
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
+FILE_NAME = "goldens.toml"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A named set of machines.
+
+    Attributes:
+        match: which fingerprints belong to it.
+        inherits: the environment whose goldens stand in where this one has none.
+    """
+
+    name: str
+    match: Predicate
+    inherits: str | None = None
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One declared suite of kind ``lora-generation``; the attributes are its keys.
+
+    Attributes:
+        model, adapters: hub ids or paths as written; paths are relative to `root`.
+        root: folder of goldens.toml.
+        timeout: seconds that one batch may take.
+    """
+
+    name: str
+    kind: str
+    root: Path
+    model: str
+    prompts: Path
+    adapters: Mapping[str, str] = field(default_factory=dict)
+    dtypes: tuple[str, ...] = ("float32",)
+    batch_sizes: tuple[int, ...] = (1,)
+    max_new_tokens: int = 32
+    top_logprobs: int = 5
+    attention: str | None = None
+    device: str = "auto"
+    timeout: float = 600.0
+    policy: Policy = field(default_factory=Policy)
+
+
+@dataclass(frozen=True)
+class Config:
+    """A whole goldens.toml.
+
+    Attributes:
+        path: the file.
+        store: folder of the goldens.
+    """
+
+    path: Path
+    store: Path
+    environments: Mapping[str, Environment]
+    suites: Mapping[str, Suite]
+
+
+def find(start: Path) -> Path:
+    """The goldens.toml of a folder or of the nearest folder above it.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    for folder in (start, *start.parents):
+        if (folder / FILE_NAME).is_file():
+            return folder / FILE_NAME
+    raise ConfigError(
+        f"no {FILE_NAME} here or in any folder above", where=str(start), hint="goldens init"
+    )
+
+
+def load(path: Path) -> Config:
+    """Reads and checks a goldens.toml.
+
+    Raises:
+        ConfigError: naming the key, what was expected and what was got.
+    """
+    try:
+        data = tomllib.loads(path.read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"not TOML: {error}", where=str(path)) from None
+    data = _plain(data)
+    _validate(data, path)
+    root = path.parent
+    return Config(
+        path=path,
+        store=root / data.get("store", {}).get("path", "goldens"),
+        environments=_environments(data.get("environments", {}), path),
+        suites={name: _suite(name, table, path) for name, table in data["suites"].items()},
+    )
+
+
+# --------------------------------------------------------------------- decoding
+
+
+def _plain(value: Json) -> Json:
+    """TOML's dates as ISO text, so that JSON Schema can describe the file."""
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_plain(entry) for entry in value]
+    return value.isoformat() if isinstance(value, (datetime.date, datetime.time)) else value
+
+
+def _environments(table: Mapping[str, Json], path: Path) -> dict[str, Environment]:
+    environments = {}
+    for name, entry in table.items():
+        match = Predicate(entry["match"])
+        match.validate(f"{path}: environments.{name}.match")
+        environments[name] = Environment(name, match, entry.get("inherits"))
+    for name, environment in environments.items():
+        chain = [name]
+        while environment.inherits is not None:
+            where = f"{path}: environments.{environment.name}.inherits"
+            if environment.inherits not in environments:
+                raise ConfigError(
+                    "inherits from an environment that is not declared",
+                    where=where,
+                    expected=_one_of(environments, environment.inherits),
+                    got=environment.inherits,
+                )
+            if environment.inherits in chain:
+                loop = " -> ".join([*chain, environment.inherits])
+                raise ConfigError("environments inherit in a circle", where=where, got=loop)
+            chain.append(environment.inherits)
+            environment = environments[environment.inherits]
+    return environments
+
+
+def _suite(name: str, table: Mapping[str, Json], path: Path) -> Suite:
+    where = f"{path}: suites.{name}"
+    if safe_name(name) != name:
+        raise ConfigError(
+            "a suite's name is a folder's name", where=where, expected=safe_name(name), got=name
+        )
+    adapters = table.get("adapters", {})
+    check_distinct([BASE, *(safe_name(adapter) for adapter in adapters)])
+    dtype = table["dtype"]
+    optional = ("max_new_tokens", "top_logprobs", "attention", "device", "timeout")
+    return Suite(
+        name=name,
+        kind=table["kind"],
+        root=path.parent,
+        model=table["model"],
+        prompts=path.parent / table["prompts"],
+        adapters=adapters,
+        dtypes=(dtype,) if isinstance(dtype, str) else tuple(dtype),
+        batch_sizes=tuple(table.get("batch_sizes", [1])),
+        policy=_policy(table, where),
+        **{key: table[key] for key in optional if key in table},
+    )
+
+
+def _policy(table: Mapping[str, Json], where: str) -> Policy:
+    def entries(kind: str) -> list[tuple[Json, str]]:
+        return [(entry, f"{where}.{kind}[{i}]") for i, entry in enumerate(table.get(kind, []))]
+
+    return Policy(
+        tolerance=_tolerance(table.get("tolerance", {})),
+        relax=tuple(_rule(entry, at) for entry, at in entries("relax")),
+        quarantine=tuple(_rule(entry, at) for entry, at in entries("quarantine")),
+        allow=tuple(Allowance(at, **entry) for entry, at in entries("allow")),
+    )
+
+
+def _tolerance(table: Mapping[str, Json]) -> Tolerance:
+    text, logprob = table.get("text", "equal"), table.get("logprob", "calibrated")
+    return Tolerance(
+        text=None if text == "equal" else TextTolerance(**text),
+        logprob=None if logprob == "calibrated" else LogprobTolerance(**logprob),
+    )
+
+
+def _rule(entry: Mapping[str, Json], where: str) -> Rule:
+    when = Predicate(entry.get("when", {}))
+    when.validate(f"{where}.when")
+    try:
+        expires = datetime.date.fromisoformat(entry["expires"])
+    except ValueError:
+        raise ConfigError(
+            "not a date", where=f"{where}.expires", expected="2027-03-01", got=entry["expires"]
+        ) from None
+    return Rule(
+        where=where,
+        case=entry["case"],
+        subject=entry.get("subject"),
+        when=when,
+        reason=entry["reason"],
+        issue=entry["issue"],
+        owner=entry["owner"],
+        expires=expires,
+        tolerance=_tolerance(entry),
+    )
+
+
+# ------------------------------------------------------------------- validation
+
+
+def _validate(data: Json, path: Path) -> None:
+    from jsonschema.exceptions import best_match
+
+    from snapshot.store.schemas import validator
+
+    error = best_match(validator("goldens-toml.v1").iter_errors(data))
+    if error is not None:
+        raise _explain(error, path)
+
+
+def _explain(error: ValidationError, path: Path) -> ConfigError:
+    """A validation error as: which key, what was expected, what was got."""
+    key = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
+    key = key.lstrip(".")
+    got, rule = error.instance, error.validator_value
+    if error.validator in ("additionalProperties", "unevaluatedProperties"):
+        known = _known_keys(error)
+        unknown = next(name for name in got if name not in known)
+        return ConfigError(
+            "unknown key",
+            where=f"{path}: {key}.{unknown}".replace(": .", ": "),
+            expected=_one_of(known, unknown),
+            got=unknown,
+        )
+    where = f"{path}: {key}" if key else str(path)
+    if error.validator == "required":
+        missing = next(name for name in rule if name not in got)
+        return ConfigError(
+            f'the key "{missing}" is missing',
+            where=where,
+            expected=", ".join(rule),
+            got=", ".join(got) or "nothing",
+        )
+    expected = {
+        "type": lambda: " or ".join([rule] if isinstance(rule, str) else rule),
+        "enum": lambda: _one_of(rule, got if isinstance(got, str) else ""),
+        "const": lambda: repr(rule),
+        "anyOf": lambda: " or ".join(_outline(choice) for choice in rule),
+    }.get(str(error.validator), lambda: f"{error.validator} {rule}")()
+    return ConfigError("wrong value", where=where, expected=expected, got=repr(got))
+
+
+def _known_keys(error: ValidationError) -> list[str]:
+    known = list(error.schema.get("properties", {}))
+    for part in error.schema.get("allOf", []):
+        if part == {"$ref": "#/$defs/rule"}:
+            from snapshot.store.schemas import validator
+
+            known += validator("goldens-toml.v1").schema["$defs"]["rule"]["properties"]
+    return known
+
+
+def _outline(choice: Mapping[str, Json]) -> str:
+    if "const" in choice:
+        return repr(choice["const"])
+    if "required" in choice and "properties" not in choice:
+        return f'the key "{choice["required"][0]}"'
+    return {"#/$defs/score": "{ rouge_l = 0.9, metric = ... }"}.get(
+        choice.get("$ref", ""), str(choice.get("type", choice.get("$ref", "")))
+    )
+
+
+def _one_of(known: object, got: str) -> str:
+    names = sorted(map(str, known))  # type: ignore[call-overload]
+    close = difflib.get_close_matches(got, names, n=1)
+    listed = "one of " + ", ".join(names) if names else "none is known"
+    return f"{close[0]}? ({listed})" if close else listed

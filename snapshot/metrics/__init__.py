@@ -1,0 +1,1 @@
+"""Numbers about a golden and an observation; what they mean is decided in `snapshot.verdict`."""

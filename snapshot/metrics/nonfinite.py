@@ -1,0 +1,48 @@
+"""NaN and infinities: how many, and where the first one is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from snapshot.model import Array
+
+
+@dataclass(frozen=True)
+class NonFinite:
+    """The non-finite values of one array.
+
+    Attributes:
+        count: how many.
+        first: coordinates of the first one in C order; ``()`` for a 0-d array.
+        value: that value, as text (``nan``, ``inf``, ``-inf``).
+    """
+
+    count: int
+    first: tuple[int, ...]
+    value: str
+
+
+def nonfinite(array: Array) -> NonFinite | None:
+    """The NaN and infinities of an array of any floating dtype; None where there is none."""
+    if array.dtype.kind in "iub":
+        return None
+    values = array if array.dtype.kind in "fc" else array.astype(np.float32)  # ml_dtypes: kind V
+    bad = ~np.isfinite(values)
+    count = int(bad.sum())
+    if count == 0:
+        return None
+    first = tuple(int(i) for i in np.unravel_index(int(bad.argmax()), bad.shape))
+    return NonFinite(count, first, str(values[first]))
+
+
+def same_pattern(golden: Array, candidate: Array) -> bool:
+    """Whether both hold NaN, +inf and -inf at the same places. Shapes must be equal."""
+    if golden.dtype.kind in "iub" or golden.shape != candidate.shape:
+        return golden.shape == candidate.shape
+    return bool(
+        np.array_equal(np.isnan(golden), np.isnan(candidate))
+        and np.array_equal(np.isposinf(golden), np.isposinf(candidate))
+        and np.array_equal(np.isneginf(golden), np.isneginf(candidate))
+    )

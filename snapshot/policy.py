@@ -1,0 +1,180 @@
+"""How strictly a case is held, and who said that it may be held less strictly.
+
+Strict is the default. A rule loosens one suite's matching cases in matching environments
+only, says why, who owns it and until when; past that day it holds nothing up any more.
+"""
+
+from __future__ import annotations
+
+import datetime
+import fnmatch
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from snapshot.errors import ConfigError
+from snapshot.model import Fingerprint
+from snapshot.predicate import Predicate
+
+
+@dataclass(frozen=True)
+class TextTolerance:
+    """Texts may differ down to a ROUGE-L of `rouge_l` by `metric` (see `metrics.text`)."""
+
+    rouge_l: float
+    metric: str = "rouge-score"
+
+
+@dataclass(frozen=True)
+class LogprobTolerance:
+    """Logprobs may differ by `max` at any one value and by `rms` over all, in nats."""
+
+    max: float | None = None
+    rms: float | None = None
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """None is the strict default: equal text, logprobs within the calibrated noise floor."""
+
+    text: TextTolerance | None = None
+    logprob: LogprobTolerance | None = None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A ``relax`` or ``quarantine`` entry.
+
+    Attributes:
+        where: file and key, for messages.
+        case: glob over case keys.
+        subject: the subject it covers; None: every one.
+        when: the environments it covers; empty: every one.
+        expires: the first day on which it covers nothing.
+        tolerance: what it loosens (relax only).
+    """
+
+    where: str
+    case: str
+    subject: str | None
+    when: Predicate
+    reason: str
+    issue: str
+    owner: str
+    expires: datetime.date
+    tolerance: Tolerance = field(default_factory=Tolerance)
+
+    def covers(self, case: str, subject: str, environment: Fingerprint | None) -> bool:
+        """Whether it is about this case there. An unknown environment meets no condition."""
+        here = not self.when.terms if environment is None else self.when.holds(environment)
+        return here and fnmatch.fnmatchcase(case, self.case) and self.subject in (None, subject)
+
+    def expired(self, day: datetime.date) -> bool:
+        return day >= self.expires
+
+    def __str__(self) -> str:
+        return f"{self.case} ({self.reason}; {self.owner}, {self.issue}, until {self.expires})"
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """An ``allow`` entry: a finding that recording accepts for the cases it names.
+
+    Attributes:
+        where: file and key, for messages.
+        case: glob over case keys.
+        finding: see `snapshot.admission`.
+    """
+
+    where: str
+    case: str
+    finding: str
+    reason: str
+
+
+def allowed(allowances: Iterable[Allowance], case: str) -> frozenset[str]:
+    """The findings that are accepted for this case."""
+    return frozenset(a.finding for a in allowances if fnmatch.fnmatchcase(case, a.case))
+
+
+@dataclass(frozen=True)
+class Policy:
+    """All that a suite says on strictness."""
+
+    tolerance: Tolerance = field(default_factory=Tolerance)
+    relax: tuple[Rule, ...] = ()
+    quarantine: tuple[Rule, ...] = ()
+    allow: tuple[Allowance, ...] = ()
+
+
+@dataclass(frozen=True)
+class Strictness:
+    """What applies to one case.
+
+    Attributes:
+        tolerance: the suite's, loosened by `relaxed`.
+        relaxed: the rules in force; at most one for text and one for logprobs.
+        quarantine: the live quarantine rule, if any.
+        expired: rules that would cover the case, had they not expired.
+    """
+
+    tolerance: Tolerance
+    relaxed: tuple[Rule, ...] = ()
+    quarantine: Rule | None = None
+    expired: tuple[Rule, ...] = ()
+
+
+def strictness(
+    policy: Policy,
+    *,
+    case: str,
+    subject: str,
+    environment: Fingerprint | None,
+    day: datetime.date,
+) -> Strictness:
+    """What applies to one case on one day in one environment.
+
+    Raises:
+        ConfigError: two rules in force loosen the same thing for this case.
+    """
+    covering = [rule for rule in policy.relax if rule.covers(case, subject, environment)]
+    live = [rule for rule in covering if not rule.expired(day)]
+    text = _only([rule for rule in live if rule.tolerance.text is not None], case)
+    logprob = _only([rule for rule in live if rule.tolerance.logprob is not None], case)
+    held = [rule for rule in policy.quarantine if rule.covers(case, subject, environment)]
+    return Strictness(
+        tolerance=Tolerance(
+            text=policy.tolerance.text if text is None else text.tolerance.text,
+            logprob=policy.tolerance.logprob if logprob is None else logprob.tolerance.logprob,
+        ),
+        relaxed=tuple(rule for rule in live if rule in (text, logprob)),
+        quarantine=_only([rule for rule in held if not rule.expired(day)], case),
+        expired=tuple(rule for rule in (*covering, *held) if rule.expired(day)),
+    )
+
+
+def check_rules(policy: Policy, cases: Sequence[str]) -> None:
+    """Every rule must match a configured case, on some machine at least.
+
+    Raises:
+        ConfigError: naming the rule that matches none.
+    """
+    for rule in (*policy.relax, *policy.quarantine, *policy.allow):
+        if not any(fnmatch.fnmatchcase(case, rule.case) for case in cases):
+            raise ConfigError(
+                "the rule matches no case",
+                where=rule.where,
+                expected=f"a glob over the {len(cases)} case keys, such as {cases[0]}",
+                got=rule.case,
+                hint="remove the rule, or see the keys with: goldens status",
+            )
+
+
+def _only(rules: Sequence[Rule], case: str) -> Rule | None:
+    if len(rules) > 1:
+        raise ConfigError(
+            f"two rules loosen the same thing for {case}",
+            where=" and ".join(rule.where for rule in rules),
+            expected="one rule a case: narrow one of them",
+            got=" and ".join(rule.case for rule in rules),
+        )
+    return rules[0] if rules else None

@@ -1,0 +1,40 @@
+"""The verification as JSON, for scripts; its schema is `schema/report.v1.json`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+from snapshot import __version__
+from snapshot.model import Json
+from snapshot.verification import Verification
+
+
+def to_json(verification: Verification) -> str:
+    """One JSON document; keys are the attributes of `Held` and `Result`."""
+    document = {
+        "schema": 1,
+        "goldens": __version__,
+        "exit_code": verification.exit_code,
+        "runs": [
+            {
+                "suite": held.suite,
+                "subject": held.subject,
+                "fingerprint": held.slug,
+                "golden": held.baseline.slug,
+                "how": held.baseline.how,
+                "results": [_result(dataclasses.asdict(result)) for result in held.results],
+            }
+            for held in verification.held
+        ],
+        "damaged": [
+            {"what": e.what, "where": e.where, "expected": e.expected, "got": e.got}
+            for e in verification.damage
+        ],
+        "expired": list(verification.expired),
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def _result(result: dict[str, Json]) -> dict[str, Json]:
+    return {**result, "verdict": result["verdict"].value}

@@ -1,0 +1,134 @@
+"""Verdicts for a tired person: one line for a case that passes, the words for one that does not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from snapshot.metrics.words import Run, word_diff
+from snapshot.model import Finding, Result, Verdict
+from snapshot.report.plain import visible
+from snapshot.verification import Held, Verification
+
+_STYLES = {
+    Verdict.MATCH: "green",
+    Verdict.VARIANT: "cyan",
+    Verdict.TIE: "cyan",
+    Verdict.WITHIN: "cyan",
+    Verdict.DRIFT: "yellow",
+    Verdict.MISSING: "yellow",
+    Verdict.QUARANTINED: "magenta",
+}
+_BEFORE, _AFTER = 48, 96  # characters shown around a difference
+_WIDTH = max(len(verdict.value) for verdict in Verdict)
+
+
+def print_verification(verification: Verification, console: Console) -> None:
+    """Writes the whole report."""
+    for held in verification.held:
+        for line in _held(held):
+            console.print(line, soft_wrap=True)
+    for damage in verification.damage:
+        console.print(Text(f"\nDAMAGED  {damage}", "red"), soft_wrap=True)
+    for rule in verification.expired:
+        console.print(Text(f"\nEXPIRED  {rule}", "red"), soft_wrap=True)
+    console.print(_summary(verification), soft_wrap=True)
+
+
+def _held(held: Held) -> Iterator[Text]:
+    where = held.slug or "outputs of an engine"
+    yield Text(f"\n{held.suite}  {held.subject} on {where}", "bold")
+    golden = held.baseline.slug or "none"
+    style = "dim" if held.baseline.exact else "yellow"
+    yield Text(f"  held to {golden} ({held.baseline.how})", style)
+    for result in held.results:
+        yield from _result(result)
+
+
+def _result(result: Result) -> Iterator[Text]:
+    style = _STYLES.get(result.verdict, "red")
+    line = Text("  ").append(f"{result.verdict.value:<{_WIDTH}}", style).append(f"  {result.case}")
+    yield line
+    indent = " " * (_WIDTH + 4)
+    if result.headline:
+        yield Text(indent + visible(result.headline), style)
+    if result.verdict is not Verdict.MATCH and result.golden_text != result.candidate_text:
+        yield from _words(result, indent)
+    if not result.verdict.passes:
+        yield from (Text(indent + _finding(finding), "dim") for finding in result.findings)
+    yield from (Text(f"{indent}note: {visible(note)}", "dim") for note in result.notes)
+
+
+def _words(result: Result, indent: str) -> Iterator[Text]:
+    if result.golden_text is None or result.candidate_text is None:
+        return
+    line = Text(indent)
+    for run in _window(word_diff(result.golden_text, result.candidate_text)):
+        if run.equal:
+            line.append(visible(run.golden))
+        else:  # git's notation for word differences, readable without colour
+            if run.golden:
+                line.append(f"[-{visible(run.golden)}-]", "red")
+            if run.candidate:
+                line.append(f"{{+{visible(run.candidate)}+}}", "green")
+    yield line
+
+
+def _window(runs: list[Run]) -> Iterator[Run]:
+    """The first difference with what stands around it, cut to fit."""
+    first = next((i for i, run in enumerate(runs) if not run.equal), len(runs))
+    left = _AFTER
+    for i, run in enumerate(runs[max(first - 1, 0) :], start=max(first - 1, 0)):
+        if i < first:
+            text = run.golden
+            kept = text if len(text) <= _BEFORE else "…" + text[-_BEFORE:]
+            yield Run(kept, kept)
+        elif left <= 0:
+            yield Run("…", "…")
+            return
+        elif run.equal:
+            kept = run.golden if len(run.golden) <= left else run.golden[:left] + "…"
+            left -= len(kept)
+            yield Run(kept, kept)
+        else:
+            sides = [side if len(side) <= left else side[:left] + "…" for side in _sides(run)]
+            left -= max(map(len, sides))
+            yield Run(*sides)
+
+
+def _sides(run: Run) -> tuple[str, str]:
+    return run.golden, run.candidate
+
+
+def _finding(finding: Finding) -> str:
+    particulars = {
+        "at": finding.where,
+        "expected": finding.expected,
+        "got": finding.got,
+        "allowed": finding.allowed,
+    }
+    said = [f"{name} {visible(value)[:160]}" for name, value in particulars.items() if value]
+    return f"{finding.check}: {visible(finding.message)}" + (
+        f" ({'; '.join(said)})" if said else ""
+    )
+
+
+def _summary(verification: Verification) -> Text:
+    counts = Counter(result.verdict for result in verification.results)
+    listed = ", ".join(
+        f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict]
+    )
+    damaged = f", {len(verification.damage)} damaged files" if verification.damage else ""
+    style = "bold green" if verification.exit_code == 0 else "bold red"
+    total = len(verification.results)
+    hint = _HINTS.get(verification.exit_code, "")
+    return Text(f"\n{total} cases: {listed or 'nothing was run'}{damaged}{hint}", style)
+
+
+_HINTS = {
+    3: "\nto record what is missing: goldens record --new-only, then review it in a pull request",
+    5: "\nonly drift: the environment moved; record it anew and review it in a pull request",
+}

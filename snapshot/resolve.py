@@ -1,0 +1,161 @@
+"""Which recorded environment a run is held to, and why.
+
+The fingerprint's own goldens, or those of an environment it declares to inherit from; never
+the nearest one, never a default.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from snapshot.config import Config, Environment
+from snapshot.errors import UsageError
+from snapshot.model import Fingerprint, Identity
+from snapshot.store import Store
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Where the goldens of a run lie.
+
+    Attributes:
+        identity: the recorded fingerprint's; None where there is none.
+        how: one phrase: why this one, or what was looked for and what exists.
+        exact: whether it is this environment's own, and not inherited or asked for.
+    """
+
+    identity: Identity | None
+    how: str
+    exact: bool = False
+
+    @property
+    def slug(self) -> str | None:
+        return None if self.identity is None else self.identity.slug
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What must be equal even where an environment is inherited; None: not known."""
+
+    dtype: str | None
+    batch_size: int | None
+
+
+def environment_of(config: Config, here: Fingerprint) -> Environment | None:
+    """The declared environment that a fingerprint belongs to, if any.
+
+    Raises:
+        UsageError: more than one matches.
+    """
+    matching = [e for e in config.environments.values() if e.match.holds(here)]
+    if len(matching) > 1:
+        raise UsageError(
+            "two declared environments match",
+            where=f"{config.path}: environments",
+            expected="one at most: narrow their match",
+            got=", ".join(e.name for e in matching),
+        )
+    return matching[0] if matching else None
+
+
+def resolve(config: Config, store: Store, suite: str, here: Fingerprint) -> Baseline:
+    """The goldens for a run of `suite` in the environment `here`.
+
+    Raises:
+        UsageError: an inherited environment fits more than one recorded fingerprint.
+        StoreError: a recorded fingerprint cannot be read.
+    """
+    if here.slug in store.fingerprints(suite):
+        return Baseline(here.identity, "recorded in this environment", exact=True)
+    environment = environment_of(config, here)
+    if environment is not None and environment.inherits is not None:
+        parent = config.environments[environment.inherits]
+        shape = Shape(here.identity.dtype, here.identity.batch_size)
+        found = _search(config, store, suite, parent, shape, [environment.name])
+        if found is not None:
+            return found
+    return Baseline(None, _nothing(store, suite, here.slug))
+
+
+def named_environment(
+    config: Config, store: Store, suite: str, name: str, shape: Shape
+) -> Baseline:
+    """The goldens of a declared environment, or of one that it inherits from.
+
+    Raises:
+        UsageError: no such environment, or it fits more than one recorded fingerprint.
+        StoreError: a recorded fingerprint cannot be read.
+    """
+    if name not in config.environments:
+        known = ", ".join(config.environments) or "none is declared"
+        raise UsageError(
+            "no such environment", where=f"{config.path}: environments", expected=known, got=name
+        )
+    found = _search(config, store, suite, config.environments[name], shape, [])
+    return found or Baseline(None, _nothing(store, suite, f"environment {name}"))
+
+
+def against(store: Store, suite: str, slug: str) -> Baseline:
+    """The goldens of the recorded fingerprint that the user names.
+
+    Raises:
+        UsageError: it was not recorded for this suite.
+        StoreError: it cannot be read.
+    """
+    recorded = store.fingerprints(suite)
+    if slug not in recorded:
+        close = difflib.get_close_matches(slug, recorded, n=1)
+        listed = f"recorded: {', '.join(recorded)}" if recorded else "nothing is recorded"
+        raise UsageError(
+            "this fingerprint was not recorded",
+            where=str(store.root / suite),
+            expected=f"{close[0]}? ({listed})" if close else listed,
+            got=slug,
+        )
+    identity = store.read_fingerprint(suite, slug).fingerprint.identity
+    return Baseline(identity, "asked for with --against")
+
+
+def _search(
+    config: Config,
+    store: Store,
+    suite: str,
+    environment: Environment,
+    shape: Shape,
+    path: list[str],
+) -> Baseline | None:
+    """The first environment of an inheritance chain that has goldens of the right shape."""
+    path = [*path, environment.name]
+    identities = [
+        recorded.fingerprint.identity
+        for recorded in (store.read_fingerprint(suite, slug) for slug in store.fingerprints(suite))
+        if environment.match.holds(recorded.fingerprint)
+    ]
+    fits = [
+        identity
+        for identity in identities
+        if shape.dtype in (None, identity.dtype) and shape.batch_size in (None, identity.batch_size)
+    ]
+    if len(fits) > 1:
+        slugs = [identity.slug for identity in fits]
+        raise UsageError(
+            f"the environment {environment.name} fits several recorded fingerprints",
+            where=f"{config.path}: environments.{environment.name}.match",
+            expected="one: narrow its match, or give --dtype and --batch-size",
+            got=", ".join(slugs),
+            hint=f"goldens verify --against {slugs[0]}",
+        )
+    if fits:
+        inherited = f"inherited: {' -> '.join(path)}, not this environment's own"
+        how = inherited if len(path) > 1 else f"environment {environment.name}"
+        return Baseline(fits[0], how)
+    if environment.inherits is None:
+        return None
+    parent = config.environments[environment.inherits]
+    return _search(config, store, suite, parent, shape, path)
+
+
+def _nothing(store: Store, suite: str, wanted: str) -> str:
+    recorded = store.fingerprints(suite)
+    return f"looked for {wanted}; recorded for this suite: {', '.join(recorded) or 'nothing yet'}"

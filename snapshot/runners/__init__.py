@@ -1,0 +1,1 @@
+"""What produces observations. Only these rooms import torch, transformers or peft."""

@@ -1,0 +1,1 @@
+"""Engines that are held to the reference: one file each."""

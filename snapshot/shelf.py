@@ -1,0 +1,80 @@
+"""The goldens of one suite at one recorded fingerprint, as judging a case needs them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from snapshot.errors import MissingGolden, StoreError
+from snapshot.model import BASE, REFERENCE, GenerationCase, Golden, RecordedFingerprint
+from snapshot.store import Store
+
+
+class Shelf:
+    """Reads on demand, each file once.
+
+    Args:
+        slug: the recorded fingerprint; None for an environment without goldens.
+
+    Attributes:
+        recorded: its environment; None where it has none or the file is damaged, which
+            `Store.check` reports.
+    """
+
+    def __init__(
+        self, store: Store, suite: str, slug: str | None, cases: Sequence[GenerationCase]
+    ) -> None:
+        self._store, self._suite, self._slug = store, suite, slug
+        self._rows = {(case.prompt, case.adapter or BASE): case.key for case in cases}
+        self.recorded = None if slug is None else self._environment(slug)
+        self._read = functools.cache(self._read_golden)
+
+    def golden(self, key: str) -> Golden | StoreError | None:
+        """The golden of a case; None where nothing was recorded, an error where it is damaged."""
+        return None if self._slug is None else self._read(self._slug, key)
+
+    def siblings(self, case: GenerationCase) -> dict[str, Golden]:
+        """The readable goldens of the same prompt's other rows, by adapter or ``base``."""
+        own = case.adapter or BASE
+        return {
+            name: golden
+            for (prompt, name), key in self._rows.items()
+            if prompt == case.prompt
+            and name != own
+            and isinstance(golden := self.golden(key), Golden)
+        }
+
+    def variants(self, key: str) -> list[tuple[Golden, RecordedFingerprint]]:
+        """The reference's goldens of the same case at this environment's other batch sizes."""
+        return [
+            (golden, recorded)
+            for recorded in self._neighbours
+            if isinstance(golden := self._read(recorded.fingerprint.slug, key), Golden)
+        ]
+
+    @functools.cached_property
+    def _neighbours(self) -> list[RecordedFingerprint]:
+        if self.recorded is None:
+            return []
+        identity = self.recorded.fingerprint.identity
+        slugs = (s for s in self._store.fingerprints(self._suite) if s != self._slug)
+        others = (self._environment(slug) for slug in slugs)
+        return [
+            other
+            for other in others
+            if other is not None and other.fingerprint.identity.at(identity.batch_size) == identity
+        ]
+
+    def _environment(self, slug: str) -> RecordedFingerprint | None:
+        try:
+            return self._store.read_fingerprint(self._suite, slug)
+        except StoreError:
+            return None
+
+    def _read_golden(self, slug: str, key: str) -> Golden | StoreError | None:
+        try:
+            return self._store.read(self._suite, slug, REFERENCE, key)
+        except MissingGolden:
+            return None
+        except StoreError as error:
+            return error

@@ -1,0 +1,59 @@
+"""The outcome of ``goldens verify``: every run, what it was held to, and one exit code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from snapshot.errors import StoreError
+from snapshot.model import Result, Verdict
+from snapshot.resolve import Baseline
+
+
+@dataclass(frozen=True)
+class Held:
+    """One run against one environment's goldens.
+
+    Attributes:
+        suite, subject: what ran.
+        slug: where; None for outputs of an unknown environment.
+        baseline: what it was held to.
+        results: one a selected case.
+    """
+
+    suite: str
+    subject: str
+    slug: str | None
+    baseline: Baseline
+    results: tuple[Result, ...]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome of ``goldens verify``.
+
+    Attributes:
+        held: every run.
+        damage: files below the store that cannot be trusted, of these suites or their blobs.
+        expired: rules that cover a verified case and have expired.
+    """
+
+    held: tuple[Held, ...] = ()
+    damage: tuple[StoreError, ...] = ()
+    expired: tuple[str, ...] = ()
+
+    @property
+    def results(self) -> list[Result]:
+        return [result for held in self.held for result in held.results]
+
+    @property
+    def exit_code(self) -> int:
+        """1 something failed, 3 goldens are missing, 5 drift only, 4 nothing ran, 0 all pass."""
+        verdicts = {result.verdict for result in self.results}
+        failing = {v for v in verdicts if not v.passes}
+        if self.damage or self.expired or failing - {Verdict.MISSING, Verdict.DRIFT}:
+            return 1
+        if Verdict.MISSING in failing:
+            return 3
+        if Verdict.DRIFT in failing:
+            return 5
+        return 0 if verdicts else 4
