@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-
 from snapshot.metrics.logprobs import distance
 from snapshot.metrics.nonfinite import nonfinite
-from snapshot.model import Finding, GenerationCase, Observation
+from snapshot.model import Array, Finding, GenerationCase, Observation
 from snapshot.policy import Allowance, allowed
 
 SAME_AS_BASE = "same-as-base"
@@ -85,7 +83,7 @@ def _empty(row: Observation) -> Iterable[Finding]:
 
 
 def _same_as_base(case: GenerationCase, row: Observation, base: Observation) -> Iterable[Finding]:
-    if row.output.token_ids != base.output.token_ids:
+    if row.output.text != base.output.text or row.output.token_ids != base.output.token_ids:
         return
     moved = distance(base, row)
     numbers = (
@@ -124,9 +122,13 @@ def _unstable(row: Observation, repeat: Observation) -> Iterable[Finding]:
 
 def _same_arrays(a: Observation, b: Observation) -> bool:
     return a.arrays.keys() == b.arrays.keys() and all(
-        np.array_equal(a.arrays[name].view(np.uint8), b.arrays[name].view(np.uint8))
-        for name in a.arrays
+        _same_bits(array, b.arrays[name]) for name, array in a.arrays.items()
     )
+
+
+def _same_bits(a: Array, b: Array) -> bool:
+    # Bytes, not values: NaN equals itself here, and 0.0 is not -0.0.
+    return (a.dtype, a.shape) == (b.dtype, b.shape) and a.tobytes() == b.tobytes()
 
 
 def _order_dependent(row: Observation, other: Observation) -> Iterable[Finding]:

@@ -57,17 +57,19 @@ def calibration(
 
     Returns:
         For each kind of noise that was measured: ``count`` of values, their ``rms``, ``q99``,
-        ``q999`` and ``max`` in nats, and ``row_rms``, the largest rms of any one case; and
-        ``adapter_effect``, by adapter: the rms change of the prompts' logprobs against the
-        base rows.
+        ``q999`` and ``max`` in nats, ``row_rms``, the largest rms of any one case, and
+        ``prompt_rms``, over the prompts' tokens alone; and ``adapter_effect``, by adapter: the
+        rms change of the prompts' logprobs against the base rows. The last two compare.
     """
     kinds = {REPEATS: repeats, ORDERS: orders, BATCH_SIZES: batch_sizes}
     noise: dict[str, Json] = {}
     for kind, runs in kinds.items():
         shared = [(c.key, run) for run in runs for c in cases if c.key in run and c.key in first]
-        rows = [r for r in (deltas(first[key], run[key]) for key, run in shared) if r.size]
+        rows = [_finite(deltas(first[key], run[key])) for key, run in shared]
+        rows = [row for row in rows if row.size]
+        prompts = [_finite(prompt_deltas(first[key], run[key])) for key, run in shared]
         if rows:
-            noise[kind] = _summary(rows)
+            noise[kind] = _summary(rows) | {"prompt_rms": _round(_rms(np.concatenate(prompts)))}
     effect = adapter_effect(cases, first)
     if effect:
         noise[ADAPTER_EFFECT] = effect
@@ -80,8 +82,9 @@ def adapter_effect(cases: Sequence[GenerationCase], run: Run) -> dict[str, float
     effect: dict[str, list[Array]] = {}
     for case in cases:
         if case.adapter is not None and case.key in run and case.prompt in base:
-            part = prompt_deltas(base[case.prompt], run[case.key])
-            effect.setdefault(case.adapter, []).append(part)
+            part = _finite(prompt_deltas(base[case.prompt], run[case.key]))
+            if part.size:
+                effect.setdefault(case.adapter, []).append(part)
     return {name: _round(_rms(np.concatenate(parts))) for name, parts in sorted(effect.items())}
 
 
@@ -91,8 +94,9 @@ def floor(recorded: Mapping[str, Json], *, same_batch: bool) -> Floor:
     Where that noise was never measured the floor is zero: strict, until it is.
     """
     kind = REPEATS if same_batch else BATCH_SIZES
-    noise = recorded.get(kind, {"row_rms": 0.0, "max": 0.0})
-    return Floor(f"noise floor over {kind.replace('_', ' ')}", noise["row_rms"], noise["max"])
+    noise = recorded.get(kind) or {}
+    rms, largest = noise.get("row_rms", 0.0), noise.get("max", 0.0)
+    return Floor(f"noise floor over {kind.replace('_', ' ')}", rms, largest)
 
 
 def _summary(rows: Sequence[Array]) -> dict[str, Json]:
@@ -106,6 +110,11 @@ def _summary(rows: Sequence[Array]) -> dict[str, Json]:
         "q999": _round(np.quantile(size, 0.999)),
         "max": _round(size.max()),
     }
+
+
+def _finite(values: Array) -> Array:
+    """Without NaN and infinities, which an ``allow`` entry lets in and which measure nothing."""
+    return np.asarray(values[np.isfinite(values)])
 
 
 def _rms(values: Array) -> float:

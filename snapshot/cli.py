@@ -49,6 +49,9 @@ def _selection(command: F) -> F:
 
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_as_of = click.option(
+    "--as-of", type=click.DateTime(["%Y-%m-%d"]), callback=_day, help="Judge expiry then."
+)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -86,22 +89,33 @@ def init(folder: Path) -> None:
 
 
 @main.command()
-@click.option("--dtype", default="float32", show_default=True)
-@click.option("--batch-size", type=int, default=1, show_default=True)
+@click.option("--dtype", default="float32", show_default=True, help="Of the model or the inputs.")
+@click.option("--batch-size", type=click.IntRange(1), help="Rows a batch, for generation.")
 @click.option("--explain", is_flag=True, help="Say where each value comes from.")
 @_as_json
-def env(dtype: str, batch_size: int, explain: bool, as_json: bool) -> None:
-    """Show this environment's fingerprint: what selects goldens, what is only recorded."""
-    from snapshot.commands.env import run
+@click.pass_context
+def env(
+    context: click.Context, dtype: str, batch_size: int | None, explain: bool, as_json: bool
+) -> None:
+    """Show this environment: what selects goldens, what is only recorded, what it is held to."""
+    from snapshot.commands.env import env as run
+    from snapshot.errors import ConfigError
+    from snapshot.report.env import as_json_text, print_env
 
-    sys.exit(run(dtype=dtype, batch_size=batch_size, explain=explain, as_json=as_json))
+    try:
+        config = _load(context)
+    except ConfigError:
+        config = None  # the machine has a name without any suite
+    here = run(config, dtype=dtype, batch_size=batch_size)
+    if as_json:
+        click.echo(as_json_text(here, explain=explain))
+    else:
+        print_env(here, explain=explain)
 
 
 @main.command()
 @_as_json
-@click.option(
-    "--as-of", type=click.DateTime(["%Y-%m-%d"]), callback=_day, help="Judge expiry then."
-)
+@_as_of
 @click.pass_context
 def status(context: click.Context, as_json: bool, as_of: datetime.date) -> None:
     """Show what is configured, recorded, and held less strictly."""
@@ -199,13 +213,11 @@ def record(
     "outputs",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Hold outputs written down as JSON Lines instead of running the reference; needs no torch.",
+    help="Hold outputs in a JSON Lines file instead of running the reference; needs no torch.",
 )
 @click.option("--environment", metavar="NAME", help="The declared environment of those outputs.")
 @click.option("--against", metavar="SLUG", help="Hold to this recorded fingerprint.")
-@click.option(
-    "--as-of", type=click.DateTime(["%Y-%m-%d"]), callback=_day, help="Judge expiry then."
-)
+@_as_of
 @_as_json
 @click.pass_context
 def verify(

@@ -5,11 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from snapshot.calibrate import Floor
-from snapshot.metrics.logprobs import Distance, distance
+from snapshot.metrics.logprobs import CHOSEN, PROMPT, TOPK, Distance, compared, distance
 from snapshot.metrics.text import NotScorable, rouge_l
 from snapshot.metrics.tokens import divergence, stop_difference
-from snapshot.model import Divergence, Finding, Observation
+from snapshot.model import Divergence, Finding, Generated, Observation
 from snapshot.policy import TextTolerance
+
+STOP = "stop"
+
+
+@dataclass(frozen=True)
+class Score:
+    """ROUGE-L of two texts that differ.
+
+    Attributes:
+        value: the score; None where none must decide.
+        why_not: then, why.
+    """
+
+    value: float | None
+    why_not: str = ""
 
 
 @dataclass(frozen=True)
@@ -20,7 +35,8 @@ class Comparison:
         golden, candidate: the two observations.
         findings: differences of token ids, text and stop; empty where all are equal.
         divergence: the first differing token.
-        distance: of the logprobs; None where either side has none.
+        distance: of the logprobs; None where no value of both sides can be compared.
+        unchecked: the checks that could not run, because a side lacks what they need.
     """
 
     golden: Observation
@@ -28,32 +44,25 @@ class Comparison:
     findings: tuple[Finding, ...]
     divergence: Divergence | None
     distance: Distance | None
+    unchecked: tuple[str, ...]
 
     @classmethod
     def of(cls, golden: Observation, candidate: Observation) -> Comparison:
-        """Compares. Raises `LengthMismatch` for an array that does not fit its tokens."""
+        """Compares. Raises `Misshapen` for an array that does not fit its tokens."""
+        moved = distance(golden, candidate)
         parted = divergence(golden, candidate)
-        findings = tuple(_output_findings(golden, candidate, parted))
-        return cls(golden, candidate, findings, parted, distance(golden, candidate))
+        return cls(
+            golden,
+            candidate,
+            findings=tuple(_output_findings(golden.output, candidate.output, parted)),
+            divergence=parted,
+            distance=moved if moved is not None and moved.count else None,
+            unchecked=tuple(_unchecked(golden, candidate)),
+        )
 
     @property
     def same_output(self) -> bool:
         return not self.findings
-
-    @property
-    def stopped(self) -> bool:
-        """Whether it is the stop condition that differs."""
-        return any(finding.check == "stop" for finding in self.findings)
-
-    @property
-    def unchecked(self) -> tuple[str, ...]:
-        """The checks that could not run, because a side does not have what they need."""
-        missing = {
-            "token ids": self.candidate.output.token_ids is None,
-            "finish reason": self.candidate.output.finish_reason is None,
-            "logprobs": self.distance is None,
-        }
-        return tuple(name for name, absent in missing.items() if absent)
 
     def within(self, bound: Floor) -> bool:
         """Whether the logprobs that both sides have are inside a bound."""
@@ -72,85 +81,107 @@ class Comparison:
             allowed=f"rms {bound.rms:.2g}, max {bound.max:.2g} ({bound.name})",
         )
 
-    def score(self, tolerance: TextTolerance) -> float | None:
-        """ROUGE-L of the texts; None where a score must not decide: an empty text, another
-        stop, a difference that the metric cannot see."""
-        a, b = self.golden.output.text, self.candidate.output.text
-        if not a or not b or self.stopped:
-            return None
-        if a == b:
-            return 1.0
-        try:
-            return rouge_l(tolerance.metric, a, b)
-        except NotScorable:
-            return None
-
-    def score_finding(self, tolerance: TextTolerance) -> Finding | None:
-        """The score as a finding, or why there is none; None for an empty text."""
+    def score(self, metric: str) -> Score:
+        """ROUGE-L of the texts. It decides nothing where a text is empty, the stop differs, or
+        the metric is blind to a difference."""
         a, b = self.golden.output.text, self.candidate.output.text
         if not a or not b:
-            return None
+            return Score(None, "an empty text is never scored")
+        if any(finding.check == STOP for finding in self.findings):
+            return Score(None, "the stop differs, which no likeness of texts excuses")
+        if a == b:
+            return Score(1.0)
         try:
-            got = f"{rouge_l(tolerance.metric, a, b):.4f}"
+            return Score(rouge_l(metric, a, b))
         except NotScorable as error:
-            got = f"not scored: {error}"
+            return Score(None, str(error))
+
+    def text_finding(self, tolerance: TextTolerance) -> Finding | None:
+        """The finding where the texts are not similar enough, or must not be scored."""
+        score = self.score(tolerance.metric)
+        if score.value is not None and score.value >= tolerance.rouge_l:
+            return None
+        got = f"not scored: {score.why_not}" if score.value is None else f"{score.value:.4f}"
         name = f"ROUGE-L ({tolerance.metric})"
-        return Finding("text", name, got=got, allowed=f"at least {tolerance.rouge_l}")
+        return Finding("text", name, got=got, allowed=f"at least {tolerance.rouge_l:g}")
+
+
+# ----------------------------------------------------------------------- findings
 
 
 def _output_findings(
-    golden: Observation, candidate: Observation, parted: Divergence | None
+    golden: Generated, candidate: Generated, parted: Divergence | None
 ) -> list[Finding]:
-    expected, got = golden.output, candidate.output
-    found: list[Finding] = []
-    if expected.text and not got.text:
-        found.append(Finding("text", "empty output", expected=repr(expected.text), got="''"))
-    stop = (
-        stop_difference(expected.token_ids, got.token_ids)
-        if expected.token_ids is not None and got.token_ids is not None
-        else None
-    )
+    found = [*_empty(golden, candidate)]
+    stop = stop_difference(golden, candidate)
     if stop is not None:
-        found.append(
-            Finding(
-                "stop",
-                f"stop condition: {stop}; no word differed before the stop",
-                expected=f"{_length(expected.token_ids)} tokens, {expected.finish_reason}",
-                got=f"{_length(got.token_ids)} tokens, {got.finish_reason}",
-            )
-        )
-    elif parted is not None:
-        found.append(
-            Finding(
-                "token_ids",
-                f"the tokens part at step {parted.step}",
-                where=f"step {parted.step}",
-                expected=f"token {parted.golden_token}{_margin(parted.golden_margin)}",
-                got=f"token {parted.candidate_token}{_margin(parted.candidate_margin)}",
-            )
-        )
-    elif None not in (expected.finish_reason, got.finish_reason) and (
-        expected.finish_reason != got.finish_reason
-    ):
-        found.append(
-            Finding(
-                "stop",
-                "the finish reason differs",
-                expected=expected.finish_reason,
-                got=got.finish_reason,
-            )
-        )
-    if not found and expected.text != got.text:
-        what = "the texts differ"
-        if got.token_ids is not None:
-            what = "the tokens are equal and decode to another text: the tokenizers disagree"
-        found.append(Finding("text", what, expected=repr(expected.text), got=repr(got.text)))
+        what = f"stop condition: {stop}; no word differed before the stop"
+        found.append(Finding(STOP, what, expected=_length(golden), got=_length(candidate)))
+        return found
+    if parted is not None:
+        found.append(_parted(golden, candidate, parted))
+    elif golden.text != candidate.text and not found:
+        known = golden.token_ids is not None and candidate.token_ids is not None
+        what = "the tokens are equal and decode to another text: the tokenizers disagree"
+        expected, got = _excerpts(golden.text, candidate.text)
+        found.append(Finding("text", what if known else "the texts differ", None, expected, got))
+    reasons = (golden.finish_reason, candidate.finish_reason)
+    if None not in reasons and reasons[0] != reasons[1]:
+        found.append(Finding(STOP, "the finish reason differs", None, *reasons))
     return found
 
 
-def _length(ids: tuple[int, ...] | None) -> str:
-    return "unknown" if ids is None else str(len(ids))
+def _empty(golden: Generated, candidate: Generated) -> list[Finding]:
+    if not golden.text or candidate.text:
+        return []
+    return [Finding("text", "empty output", expected=_excerpts(golden.text, "")[0], got="''")]
+
+
+def _parted(golden: Generated, candidate: Generated, at: Divergence) -> Finding:
+    same = ", the texts are equal" if golden.text == candidate.text else ""
+    return Finding(
+        "token_ids",
+        f"the tokens part at step {at.step}{same}",
+        where=f"step {at.step}",
+        expected=f"token {at.golden_token}{_margin(at.golden_margin)}",
+        got=f"token {at.candidate_token}{_margin(at.candidate_margin)}",
+    )
+
+
+def _length(side: Generated) -> str:
+    ids, text = side.token_ids, side.text
+    return f"{f'{len(text)} characters' if ids is None else f'{len(ids)} tokens'}" + (
+        "" if side.finish_reason is None else f", {side.finish_reason}"
+    )
 
 
 def _margin(value: float | None) -> str:
     return "" if value is None else f", margin {value:.3g}"
+
+
+def _excerpts(golden: str, candidate: str) -> tuple[str, str]:
+    """Both texts quoted, from a little before they part."""
+    pairs = enumerate(zip(golden, candidate, strict=False))
+    parted = next((i for i, (a, b) in pairs if a != b), min(len(golden), len(candidate)))
+    start = max(parted - 24, 0)
+    return _quoted(golden, start), _quoted(candidate, start)
+
+
+def _quoted(text: str, start: int, length: int = 80) -> str:
+    before, after = "…" if start else "", "…" if len(text) > start + length else ""
+    return f"{before}{text[start : start + length]!r}{after}"
+
+
+def _unchecked(golden: Observation, candidate: Observation) -> list[str]:
+    a, b = golden.output, candidate.output
+    counts = compared(golden, candidate)
+    empty = golden.arrays["topk_ids"].size == 0 if counts.get(TOPK) == 0 else False
+    ran = {
+        "workload": None not in (golden.workload, candidate.workload),
+        "token ids": None not in (a.token_ids, b.token_ids),
+        "finish reason": None not in (a.finish_reason, b.finish_reason),
+        PROMPT: PROMPT in counts,
+        CHOSEN: CHOSEN in counts,
+        TOPK: bool(counts.get(TOPK)) or empty,
+    }
+    return [name for name, did in ran.items() if not did]

@@ -15,8 +15,10 @@ from snapshot.model import BASE, Json
 from snapshot.names import check_distinct, safe_name
 from snapshot.policy import Allowance, LogprobTolerance, Policy, Rule, TextTolerance, Tolerance
 from snapshot.predicate import Predicate
+from snapshot.store.schemas import validator
 
 if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
     from jsonschema.exceptions import ValidationError
 
 FILE_NAME = "goldens.toml"
@@ -158,7 +160,7 @@ def _suite(name: str, table: Mapping[str, Json], path: Path) -> Suite:
             "a suite's name is a folder's name", where=where, expected=safe_name(name), got=name
         )
     adapters = table.get("adapters", {})
-    check_distinct([BASE, *(safe_name(adapter) for adapter in adapters)])
+    check_distinct([BASE, *adapters], path_of=safe_name)
     dtype = table["dtype"]
     optional = ("max_new_tokens", "top_logprobs", "attention", "device", "timeout")
     return Suite(
@@ -223,18 +225,20 @@ def _rule(entry: Mapping[str, Json], where: str) -> Rule:
 def _validate(data: Json, path: Path) -> None:
     from jsonschema.exceptions import best_match
 
-    from snapshot.store.schemas import validator
-
-    error = best_match(validator("goldens-toml.v1").iter_errors(data))
+    error = best_match(_schema().iter_errors(data))
     if error is not None:
         raise _explain(error, path)
+
+
+def _schema() -> Draft202012Validator:
+    return validator("goldens-toml.v1")
 
 
 def _explain(error: ValidationError, path: Path) -> ConfigError:
     """A validation error as: which key, what was expected, what was got."""
     key = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
-    key = key.lstrip(".")
-    got, rule = error.instance, error.validator_value
+    got: Json = error.instance
+    rule: Json = error.validator_value
     if error.validator in ("additionalProperties", "unevaluatedProperties"):
         known = _known_keys(error)
         unknown = next(name for name in got if name not in known)
@@ -244,7 +248,7 @@ def _explain(error: ValidationError, path: Path) -> ConfigError:
             expected=_one_of(known, unknown),
             got=unknown,
         )
-    where = f"{path}: {key}" if key else str(path)
+    where = f"{path}: {key.lstrip('.')}" if key else str(path)
     if error.validator == "required":
         missing = next(name for name in rule if name not in got)
         return ConfigError(
@@ -263,12 +267,11 @@ def _explain(error: ValidationError, path: Path) -> ConfigError:
 
 
 def _known_keys(error: ValidationError) -> list[str]:
-    known = list(error.schema.get("properties", {}))
-    for part in error.schema.get("allOf", []):
-        if part == {"$ref": "#/$defs/rule"}:
-            from snapshot.store.schemas import validator
-
-            known += validator("goldens-toml.v1").schema["$defs"]["rule"]["properties"]
+    schema: Json = error.schema
+    known = list(schema.get("properties", {}))
+    if "allOf" in schema:  # a rule: its common keys are shared by relax and quarantine
+        whole: Json = _schema().schema
+        known += whole["$defs"]["rule"]["properties"]
     return known
 
 

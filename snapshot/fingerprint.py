@@ -306,6 +306,10 @@ def _disagreements(readings: Readings) -> list[str]:
 
 _UNCOMPARED = frozenset({"notes"})
 
+# Recorded, compared and shown, but no reason for a number to move: what a workload reads
+# and where from is told by its digest.
+_INERT = frozenset({"adapters", "model", "numpy", "python", "safetensors", "tokenizers"})
+
 _NUMERIC_MODE = {
     "tf32_matmul": "TF32",
     "tf32_cudnn": "TF32 in cuDNN",
@@ -346,6 +350,11 @@ class Difference:
         if self.name.startswith("environment."):
             return True  # only those that move numbers are recorded; absent means unset
         return self.name in _NUMERIC_MODE and None not in (self.recorded, self.here)
+
+    @property
+    def inert(self) -> bool:
+        """Whether it cannot have moved a number."""
+        return self.name.split(".")[0] in _INERT
 
     @property
     def change(self) -> str:

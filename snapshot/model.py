@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-import numpy as np
 from numpy.typing import NDArray
 
 Json: TypeAlias = Any  # None, bool, int, float, str, list[Json], dict[str, Json]

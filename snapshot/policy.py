@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import fnmatch
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -134,7 +135,7 @@ def strictness(
     """What applies to one case on one day in one environment.
 
     Raises:
-        ConfigError: two rules in force loosen the same thing for this case.
+        ConfigError: two rules in force cover the same thing for this case.
     """
     covering = [rule for rule in policy.relax if rule.covers(case, subject, environment)]
     live = [rule for rule in covering if not rule.expired(day)]
@@ -153,12 +154,15 @@ def strictness(
 
 
 def check_rules(policy: Policy, cases: Sequence[str]) -> None:
-    """Every rule must match a configured case, on some machine at least.
+    """Every rule must match a configured case, on some machine at least, and no two the same.
 
     Raises:
-        ConfigError: naming the rule that matches none.
+        ConfigError: naming the rule that matches none, or two that loosen the same thing for a
+            case wherever the narrower one holds. Conditions that are merely not known to
+            exclude each other are judged in an environment, by `strictness`.
     """
-    for rule in (*policy.relax, *policy.quarantine, *policy.allow):
+    rules: list[Rule | Allowance] = [*policy.relax, *policy.quarantine, *policy.allow]
+    for rule in rules:
         if not any(fnmatch.fnmatchcase(case, rule.case) for case in cases):
             raise ConfigError(
                 "the rule matches no case",
@@ -167,12 +171,28 @@ def check_rules(policy: Policy, cases: Sequence[str]) -> None:
                 got=rule.case,
                 hint="remove the rule, or see the keys with: goldens status",
             )
+    text = [rule for rule in policy.relax if rule.tolerance.text is not None]
+    logprob = [rule for rule in policy.relax if rule.tolerance.logprob is not None]
+    for alike in (text, logprob, policy.quarantine):
+        for one, other in itertools.combinations(alike, 2):
+            shared = [case for case in cases if _both(one, other, case)]
+            if shared:
+                _only([one, other], shared[0])
+
+
+def _both(one: Rule, other: Rule, case: str) -> bool:
+    """Whether two rules surely cover this case together somewhere."""
+    subjects = {one.subject, other.subject} - {None}
+    terms = one.when.terms.items(), other.when.terms.items()
+    nested = terms[0] <= terms[1] or terms[1] <= terms[0]
+    globs = all(fnmatch.fnmatchcase(case, rule.case) for rule in (one, other))
+    return len(subjects) <= 1 and nested and globs
 
 
 def _only(rules: Sequence[Rule], case: str) -> Rule | None:
     if len(rules) > 1:
         raise ConfigError(
-            f"two rules loosen the same thing for {case}",
+            f"two rules cover the same thing for {case}",
             where=" and ".join(rule.where for rule in rules),
             expected="one rule a case: narrow one of them",
             got=" and ".join(rule.case for rule in rules),

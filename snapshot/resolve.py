@@ -22,7 +22,7 @@ class Baseline:
     Attributes:
         identity: the recorded fingerprint's; None where there is none.
         how: one phrase: why this one, or what was looked for and what exists.
-        exact: whether it is this environment's own, and not inherited or asked for.
+        exact: whether it is this environment's own, neither inherited nor asked for by slug.
     """
 
     identity: Identity | None
@@ -147,8 +147,9 @@ def _search(
             hint=f"goldens verify --against {slugs[0]}",
         )
     if fits:
-        inherited = f"inherited: {' -> '.join(path)}, not this environment's own"
-        how = inherited if len(path) > 1 else f"environment {environment.name}"
+        if len(path) == 1:
+            return Baseline(fits[0], f"environment {environment.name}", exact=True)
+        how = f"inherited: {' -> '.join(path)}, not this environment's own"
         return Baseline(fits[0], how)
     if environment.inherits is None:
         return None

@@ -25,7 +25,9 @@ class Shelf:
         self, store: Store, suite: str, slug: str | None, cases: Sequence[GenerationCase]
     ) -> None:
         self._store, self._suite, self._slug = store, suite, slug
-        self._rows = {(case.prompt, case.adapter or BASE): case.key for case in cases}
+        self._rows: dict[str, dict[str, str]] = {}
+        for case in cases:
+            self._rows.setdefault(case.prompt, {})[case.adapter or BASE] = case.key
         self.recorded = None if slug is None else self._environment(slug)
         self._read = functools.cache(self._read_golden)
 
@@ -38,10 +40,8 @@ class Shelf:
         own = case.adapter or BASE
         return {
             name: golden
-            for (prompt, name), key in self._rows.items()
-            if prompt == case.prompt
-            and name != own
-            and isinstance(golden := self.golden(key), Golden)
+            for name, key in self._rows[case.prompt].items()
+            if name != own and isinstance(golden := self.golden(key), Golden)
         }
 
     def variants(self, key: str) -> list[tuple[Golden, RecordedFingerprint]]:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from snapshot import admission
 from snapshot.calibrate import Floor, floor
 from snapshot.comparison import Comparison
-from snapshot.errors import StoreError
-from snapshot.fingerprint import compare, numeric_mode_warning
-from snapshot.metrics.logprobs import LengthMismatch
+from snapshot.errors import GoldensError, StoreError
+from snapshot.fingerprint import differences, numeric_mode_warning
+from snapshot.metrics.logprobs import prompt_deltas
 from snapshot.metrics.nonfinite import nonfinite, same_pattern
+from snapshot.metrics.shape import Misshapen
 from snapshot.model import (
     BASE,
     REFERENCE,
@@ -40,7 +41,7 @@ class Evidence:
         adapter: its adapter; None for a base row.
         subject: what produced the candidate.
         here: where the candidate ran; None where that is unknown.
-        candidate: what it gave; a sentence where it gave nothing.
+        candidate: what it gave, or why it gave nothing.
         golden: what was recorded; None where nothing was, an error where it is damaged.
         recorded: the golden's environment; None without a golden.
         looked_for: where a golden was looked for and what exists instead (for MISSING).
@@ -56,7 +57,7 @@ class Evidence:
     adapter: str | None
     subject: str
     here: Fingerprint | None
-    candidate: Observation | str
+    candidate: Observation | GoldensError
     golden: Golden | StoreError | None
     recorded: RecordedFingerprint | None = None
     looked_for: str = ""
@@ -82,24 +83,35 @@ def judge(evidence: Evidence) -> Result:
 
 
 def _strictly(e: Evidence) -> Result:
-    if isinstance(e.candidate, str):
-        return _result(e, Verdict.ERROR, e.candidate)
+    if isinstance(e.candidate, GoldensError):
+        return _failed(e, e.candidate.what, e.candidate)
     if isinstance(e.golden, StoreError):
-        finding = Finding("golden", e.golden.what, e.golden.where, e.golden.expected, e.golden.got)
-        return _result(e, Verdict.ERROR, f"the golden cannot be read: {e.golden.what}", [finding])
-    if e.golden is None:
+        return _failed(e, f"the golden cannot be read: {e.golden.what}", e.golden)
+    try:
+        return _compared(e, e.candidate, e.golden)
+    except StoreError as error:  # blobs are read when they are first needed
+        return _failed(e, f"a golden cannot be read: {error.what}", error)
+    except Misshapen as error:
+        finding = Finding("arrays", str(error), where=e.case)
+        return _result(e, Verdict.ERROR, f"malformed observation: {error}", [finding])
+
+
+def _failed(e: Evidence, headline: str, error: GoldensError) -> Result:
+    check = "golden" if isinstance(error, StoreError) else "run"
+    finding = Finding(check, error.what, error.where, error.expected, error.got)
+    return _result(e, Verdict.ERROR, headline, [finding])
+
+
+def _compared(e: Evidence, candidate: Observation, golden: Golden | None) -> Result:
+    if golden is None:
         missing = _result(e, Verdict.MISSING, f"no golden: {e.looked_for}")
-        return _nonfinite(e, e.candidate, None) or missing
-    early = _invalid(e, e.candidate, e.golden) or _nonfinite(e, e.candidate, e.golden.observation)
+        return _nonfinite(e, candidate, None) or missing
+    early = _invalid(e, candidate, golden) or _nonfinite(e, candidate, golden.observation)
     if early is not None:
         return early
-    try:
-        comparison = Comparison.of(e.golden.observation, e.candidate)
-    except LengthMismatch as error:
-        finding = Finding("logprobs", str(error), where=e.case)
-        return _result(e, Verdict.ERROR, f"malformed observation: {error}", [finding])
+    comparison = Comparison.of(golden.observation, candidate)
     noise = _noise(e.here, e.recorded, comparison)
-    for rule in (_match, _identity, _variant, _within):
+    for rule in (_empty, _match, _identity, _variant, _within):
         result = rule(e, comparison, noise)
         if result is not None:
             return result
@@ -116,8 +128,8 @@ def _invalid(e: Evidence, candidate: Observation, golden: Golden) -> Result | No
     else:
         # A subject that does not tell what it ran may still tell what it was asked.
         asked, prompt = candidate.output.prompt_ids, golden.observation.output.prompt_ids
-        changed = [] if asked is None or asked == prompt else ["prompt"]
-        recorded, here = {}, {}
+        changed = ["prompt"] if None not in (asked, prompt) and asked != prompt else []
+        recorded, here = {"prompt": _tokens(prompt)}, {"prompt": _tokens(asked)}
     if not changed:
         return None
     labels = [f'adapter "{e.adapter}"' if name == "adapter" else name for name in changed]
@@ -154,12 +166,19 @@ def _nonfinite(e: Evidence, candidate: Observation, golden: Observation | None) 
     return _result(e, Verdict.NONFINITE, found[0].message, found) if found else None
 
 
+def _empty(e: Evidence, c: Comparison, noise: Floor) -> Result | None:
+    """No tolerance and no other batch makes up for an output that is not there."""
+    if c.candidate.output.text or admission.EMPTY in e.allowed:
+        return None
+    if c.golden.output.text:
+        return _moved(e, c, noise)
+    what = "empty output, like the golden: passes only where an allow entry expects it"
+    return _result(e, Verdict.REGRESSION, what, [Finding("text", what), *c.findings], c)
+
+
 def _match(e: Evidence, c: Comparison, noise: Floor) -> Result | None:
     if not c.same_output or not c.within(noise):
         return None
-    if not c.candidate.output.text and admission.EMPTY not in e.allowed:
-        what = "empty output, like the golden: passes only where an allow entry expects it"
-        return _result(e, Verdict.REGRESSION, what, [Finding("text", what)], c)
     return _result(e, Verdict.MATCH, "", (), c)
 
 
@@ -167,7 +186,8 @@ def _identity(e: Evidence, c: Comparison, noise: Floor) -> Result | None:
     if c.same_output or not c.candidate.output.text:
         return None
     for name, sibling in e.siblings.items():
-        if not Comparison.of(sibling.observation, c.candidate).same_output:
+        other = Comparison.of(sibling.observation, c.candidate)
+        if not other.same_output or _is_itself(c, other):
             continue
         if name == BASE:
             what = "matches the base golden: adapter had no effect"
@@ -180,11 +200,19 @@ def _identity(e: Evidence, c: Comparison, noise: Floor) -> Result | None:
     return None
 
 
+def _is_itself(own: Comparison, sibling: Comparison) -> bool:
+    """Whether the prompt's logprobs say that it is its own row after all: words can coincide."""
+    mine, theirs = (prompt_deltas(c.golden, c.candidate) for c in (own, sibling))
+    return bool(mine.size and theirs.size and (mine**2).mean() < (theirs**2).mean())
+
+
 def _variant(e: Evidence, c: Comparison, noise: Floor) -> Result | None:
     batch = c.candidate.composition
     if batch is not None and batch == c.golden.composition:
         return None
     for variant, recorded in e.variants:
+        if variant.observation.workload != c.golden.workload:
+            continue  # recorded from other weights: an answer to another question
         other = Comparison.of(variant.observation, c.candidate)
         if other.same_output and other.within(_noise(e.here, recorded, other)):
             size = recorded.fingerprint.identity.batch_size
@@ -196,18 +224,16 @@ def _variant(e: Evidence, c: Comparison, noise: Floor) -> Result | None:
 
 
 def _within(e: Evidence, c: Comparison, noise: Floor) -> Result | None:
-    tolerance = e.strictness.tolerance
-    said: list[str] = []
-    if not c.same_output:
-        score = None if tolerance.text is None else c.score(tolerance.text)
-        if tolerance.text is None or score is None or score < tolerance.text.rouge_l:
-            return None
-        left = score - tolerance.text.rouge_l
-        said.append(f"{tolerance.text.metric} ROUGE-L {score:.4f}, {left:.4f} left")
-    bound = _bound(tolerance.logprob, noise)
-    if not c.within(bound):
+    if _beyond(e, c, noise):
         return None
-    if tolerance.logprob is not None and c.distance is not None:
+    text, logprob = e.strictness.tolerance.text, e.strictness.tolerance.logprob
+    said: list[str] = []
+    if text is not None and not c.same_output:
+        score = c.score(text.metric).value or 0.0
+        left = score - text.rouge_l
+        said.append(f"{text.metric} ROUGE-L {score:.4f}, {left:.4f} left")
+    if logprob is not None and c.distance is not None:
+        bound = _bound(logprob, noise)
         said.append(f"logprobs {c.distance}, allowed rms {bound.rms:.2g}, max {bound.max:.2g}")
     by = "; ".join(map(str, e.strictness.relaxed)) or "the suite's tolerance"
     return _result(e, Verdict.WITHIN, f"{', '.join(said)}; {by}", c.findings, c)
@@ -215,23 +241,41 @@ def _within(e: Evidence, c: Comparison, noise: Floor) -> Result | None:
 
 def _moved(e: Evidence, c: Comparison, noise: Floor) -> Result:
     """It differs and nothing excuses it: who moved?"""
-    tolerance = e.strictness.tolerance
-    beyond = [
-        c.logprob_finding(_bound(tolerance.logprob, noise)),
-        None if tolerance.text is None or c.same_output else c.score_finding(tolerance.text),
-    ]
-    findings = [*c.findings, *(finding for finding in beyond if finding is not None)]
+    beyond = _beyond(e, c, noise)
     if e.subject != REFERENCE or e.here is None or e.recorded is None:
         verdict, why = Verdict.UNATTRIBUTED, "the reference was not run here to tell who moved"
-    elif changes := compare(e.recorded.fingerprint, e.here):
+    elif changes := _changes(e.recorded.fingerprint, e.here, c):
         verdict = Verdict.DRIFT
         why = "the reference itself moved; since the recording: " + ", ".join(changes)
     else:
         verdict, why = Verdict.REGRESSION, "nothing in the recorded environment changed"
-    return _result(e, verdict, f"{_difference(c, findings[0])}; {why}", findings, c)
+    findings = [*c.findings, *(finding for finding in beyond if finding not in c.findings)]
+    return _result(e, verdict, f"{_difference(c, beyond)}; {why}", findings, c)
 
 
 # ------------------------------------------------------------------------ pieces
+
+
+def _beyond(e: Evidence, c: Comparison, noise: Floor) -> list[Finding]:
+    """What no tolerance covers; empty where the case is within."""
+    tolerance = e.strictness.tolerance
+    found: list[Finding | None] = []
+    if tolerance.text is None:
+        found += c.findings
+    elif not c.same_output:
+        found.append(c.text_finding(tolerance.text))
+    found.append(c.logprob_finding(_bound(tolerance.logprob, noise)))
+    return [finding for finding in found if finding is not None]
+
+
+def _changes(recorded: Fingerprint, here: Fingerprint, c: Comparison) -> list[str]:
+    """What changed around the workload that can have moved a number."""
+    changes = [str(change) for change in differences(recorded, here) if not change.inert]
+    batches = (c.golden.composition, c.candidate.composition)
+    same_size = recorded.identity.batch_size == here.identity.batch_size
+    if same_size and None not in batches and batches[0] != batches[1]:
+        changes.append("the other rows of its batch")
+    return changes
 
 
 def _noise(here: Fingerprint | None, recorded: RecordedFingerprint | None, c: Comparison) -> Floor:
@@ -246,6 +290,10 @@ def _noise(here: Fingerprint | None, recorded: RecordedFingerprint | None, c: Co
     return floor(recorded.calibration if recorded else {}, same_batch=same_batch)
 
 
+def _tokens(ids: tuple[int, ...] | None) -> str:
+    return "unknown" if ids is None else f"{len(ids)} tokens: {str(list(ids[:8]))[1:-1]}..."
+
+
 def _bound(tolerance: LogprobTolerance | None, noise: Floor) -> Floor:
     if tolerance is None:
         return noise
@@ -257,10 +305,20 @@ def _bound(tolerance: LogprobTolerance | None, noise: Floor) -> Floor:
     )
 
 
-def _difference(c: Comparison, first: Finding) -> str:
+def _difference(c: Comparison, beyond: Sequence[Finding]) -> str:
+    """The first difference, and what made it too much where that is another one."""
+    first = c.findings[0] if c.findings else beyond[0]
+    said = _said(first)
     if first.check == "token_ids" and c.divergence is not None:
-        return _parting(c.divergence)
-    return f"{first.message}: {first.got}" if first.check == "logprobs" else first.message
+        said = _parting(c.divergence)
+    decided = beyond[0]
+    return said if decided is first else f"{said}; {_said(decided)}"
+
+
+def _said(finding: Finding) -> str:
+    if finding.allowed is None:
+        return finding.message
+    return f"{finding.message}: {finding.got}, allowed {finding.allowed}"
 
 
 def _parting(at: Divergence) -> str:
@@ -271,12 +329,12 @@ def _parting(at: Divergence) -> str:
 
 
 def _notes(e: Evidence, c: Comparison | None) -> tuple[str, ...]:
-    notes = [f"expired on {r.expires}: {r.where}, {r.owner}" for r in e.strictness.expired]
+    notes = [f"rule expired on {r.expires}: {r.where}, {r.owner}" for r in e.strictness.expired]
     if e.here is not None and e.recorded is not None:
         warning = numeric_mode_warning(e.recorded.fingerprint, e.here)
         notes += [warning] if warning else []
     if c is not None and c.unchecked:
-        notes.append("not checked, a side has none: " + ", ".join(c.unchecked))
+        notes.append("not checked, a side does not tell: " + ", ".join(c.unchecked))
     return tuple(notes)
 
 

@@ -18,6 +18,7 @@ class Held:
         slug: where; None for outputs of an unknown environment.
         baseline: what it was held to.
         results: one a selected case.
+        expired: rules that cover one of them and have expired.
     """
 
     suite: str
@@ -25,6 +26,7 @@ class Held:
     slug: str | None
     baseline: Baseline
     results: tuple[Result, ...]
+    expired: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,14 @@ class Verification:
     Attributes:
         held: every run.
         damage: files below the store that cannot be trusted, of these suites or their blobs.
-        expired: rules that cover a verified case and have expired.
     """
 
     held: tuple[Held, ...] = ()
     damage: tuple[StoreError, ...] = ()
-    expired: tuple[str, ...] = ()
+    @property
+    def expired(self) -> list[str]:
+        """Rules that cover a verified case and have expired, each once."""
+        return list(dict.fromkeys(rule for held in self.held for rule in held.expired))
 
     @property
     def results(self) -> list[Result]:

@@ -25,7 +25,7 @@ GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 # name: rank, alpha, target modules
 ADAPTERS = {
-    "pirate": (8, 16, ("q_proj", "k_proj", "v_proj", "o_proj")),
+    "pirate": (8, 24, ("q_proj", "k_proj", "v_proj", "o_proj")),
     "haiku": (4, 8, ("q_proj", "v_proj", "up_proj", "down_proj")),
 }
 SCALE = 0.05  # standard deviation of both LoRA factors

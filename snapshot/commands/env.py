@@ -1,84 +1,77 @@
-"""``goldens env``: what this machine is called, why, and what is recorded of it."""
+"""``goldens env``: what this machine is called, why, and which goldens it is held to."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-import click
-
+from snapshot.config import Config, Suite
 from snapshot.errors import RunError
 from snapshot.fingerprint import Readings, build
 from snapshot.model import Fingerprint, Json
 from snapshot.probe import installed_versions, probe
+from snapshot.resolve import Baseline, resolve
+from snapshot.store import Store
 
 
-def run(*, dtype: str, batch_size: int | None, explain: bool, as_json: bool) -> int:
-    """Print the fingerprint of this process; 0 also where there is no torch to ask."""
-    readings, fingerprint, problem = None, None, None
+@dataclass(frozen=True)
+class Here:
+    """This environment.
+
+    Attributes:
+        fingerprint: None where it cannot be read, without torch for instance.
+        provenance: what is recorded and does not select; without a fingerprint, the versions
+            that are known all the same.
+        reasons: by identity field: where its value comes from, and what would change it.
+        problem: why there is no fingerprint.
+        baselines: by suite and fingerprint slug: the goldens it is held to.
+    """
+
+    fingerprint: Fingerprint | None
+    provenance: Mapping[str, Json]
+    reasons: Mapping[str, tuple[str, str]]
+    problem: RunError | None
+    baselines: Mapping[tuple[str, str], Baseline]
+
+
+def env(config: Config | None, *, dtype: str, batch_size: int | None) -> Here:
+    """Reads the environment; never fails for want of torch or a device.
+
+    Args:
+        config: where there is one, its suites' goldens are looked up.
+        dtype, batch_size: those of the fingerprint to show.
+    """
     try:
         readings = probe()
         fingerprint = build(readings, dtype=dtype, batch_size=batch_size)
     except RunError as error:
-        problem = error
-    provenance = installed_versions() if fingerprint is None else fingerprint.provenance
-    reasons = _reasons(readings, fingerprint) if explain and readings and fingerprint else {}
-    if as_json:
-        report: dict[str, Json] = {
-            "slug": fingerprint.slug if fingerprint else None,
-            "identity": dataclasses.asdict(fingerprint.identity) if fingerprint else None,
-            "provenance": dict(provenance),
-            "problem": problem.what if problem else None,
-        }
-        if explain:
-            report["explain"] = {
-                name: {"from": source, "changes_with": cause}
-                for name, (source, cause) in reasons.items()
-            }
-        click.echo(json.dumps(report, indent=2, sort_keys=True, ensure_ascii=False))
-        return 0
-    if problem is not None:
-        _heading(f"no fingerprint: {problem.what}")
-        click.echo(f"  try: {problem.hint}\n" if problem.hint else "")
-    if fingerprint is not None:
-        _heading(fingerprint.slug)
-        click.echo()
-        _heading("selects a golden")
-        for name, value in dataclasses.asdict(fingerprint.identity).items():
-            if value is not None:
-                click.echo(f"  {name:<12}{value}")
-                if name in reasons:
-                    source, cause = reasons[name]
-                    click.echo(f"  {'':<12}from: {source}\n  {'':<12}changes with: {cause}")
-        click.echo()
-    _heading("only recorded" if fingerprint else "known without torch")
-    width = max(map(len, provenance)) + 2
-    for name, value in provenance.items():
-        if name != "notes":
-            click.echo(f"  {name:<{width}}{_shown(value)}")
-    for note in provenance.get("notes", ()):
-        click.echo(f"note: {note}")
-    return 0
+        return Here(None, installed_versions(), {}, error, {})
+    return Here(
+        fingerprint,
+        fingerprint.provenance,
+        _reasons(readings, fingerprint),
+        None,
+        {} if config is None else _baselines(config),
+    )
 
 
-def _heading(text: str) -> None:
-    if not sys.stdout.isatty():
-        click.echo(text)
-        return
-    from rich.console import Console  # costs the other commands nothing
+def _baselines(config: Config) -> dict[tuple[str, str], Baseline]:
+    store = Store(config.store)
+    return {
+        (suite.name, here.slug): resolve(config, store, suite.name, here)
+        for suite in config.suites.values()
+        for here in _fingerprints(suite)
+    }
 
-    Console(highlight=False).print(text, style="bold", markup=False, soft_wrap=True)
 
-
-def _shown(value: Json) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, dict):
-        return ", ".join(f"{name}={item}" for name, item in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return str(value)
+def _fingerprints(suite: Suite) -> list[Fingerprint]:
+    readings = probe(device=None if suite.device == "auto" else suite.device)
+    return [
+        build(readings, dtype=dtype, batch_size=size)
+        for dtype in suite.dtypes
+        for size in suite.batch_sizes
+    ]
 
 
 def _reasons(readings: Readings, fingerprint: Fingerprint) -> dict[str, tuple[str, str]]:
@@ -108,13 +101,3 @@ def _reasons(readings: Readings, fingerprint: Fingerprint) -> dict[str, tuple[st
     }
     identity = dataclasses.asdict(fingerprint.identity)
     return {name: reason for name, reason in known.items() if identity[name] is not None}
-
-
-@click.command("env")
-@click.option("--dtype", default="float32", show_default=True, help="Of the model or the inputs.")
-@click.option("--batch-size", type=click.IntRange(min=1), help="Rows a batch, for generation.")
-@click.option("--explain", is_flag=True, help="Say where each value came from.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(dtype: str, batch_size: int | None, explain: bool, as_json: bool) -> None:
-    """Show this environment's fingerprint: what selects a golden, and what is only recorded."""
-    sys.exit(run(dtype=dtype, batch_size=batch_size, explain=explain, as_json=as_json))

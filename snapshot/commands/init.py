@@ -31,7 +31,7 @@ max_new_tokens = 32
 # Strict is the default, spelled out:
 [suites.generation.tolerance]
 text = "equal"                    # or { rouge_l = 0.9, metric = "unicode-lcs" }
-logprob = "calibrated"            # the noise measured while recording; or { max = 0.1 }, { rms = 0.02 }
+logprob = "calibrated"            # the noise measured at recording; or { max = 0.1, rms = 0.02 }
 
 # Loosen in the open: which cases, where, what, why, who, until when.
 # [[suites.generation.relax]]

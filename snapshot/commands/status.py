@@ -114,10 +114,10 @@ def _recorded(store: Store, plan: Plan, slug: str) -> RecordedStatus:
 
 def power(calibration: Mapping[str, Json]) -> float | None:
     """Weakest adapter's effect over the drift between batch sizes; None where not measured."""
-    effect, drift = calibration.get(ADAPTER_EFFECT), calibration.get(BATCH_SIZES)
-    if not effect or not drift or not drift["rms"]:
+    effect, drift = calibration.get(ADAPTER_EFFECT), calibration.get(BATCH_SIZES, {})
+    if not effect or not drift.get("prompt_rms"):
         return None
-    return float(min(effect.values()) / drift["rms"])
+    return float(min(effect.values()) / drift["prompt_rms"])
 
 
 def _environment(config: Config, store: Store, plan: Plan, name: str) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from snapshot.config import Config, Suite
-from snapshot.errors import GoldensError, RunError, UsageError
+from snapshot.errors import RunError, UsageError
 from snapshot.model import REFERENCE, Fingerprint
 from snapshot.plan import Plan, narrow, plans
-from snapshot.policy import allowed, strictness
+from snapshot.policy import Strictness, allowed, strictness
 from snapshot.resolve import Baseline, Shape, against, named_environment, resolve
 from snapshot.runners.engines.file import SUBJECT, read_outputs
 from snapshot.runners.observe import Progress, Rows, observe, silent
@@ -43,18 +43,26 @@ def verify(config: Config, request: Request) -> Verification:
         UsageError: nothing is selected, or the request contradicts itself.
         RunError: the reference cannot be run at all.
     """
+    _consistent(request)
     store = Store(config.store)
     chosen = plans(config, request.selectors)
     damage = store.check([plan.suite.name for plan in chosen])
     run = _reference if request.outputs is None else _outputs
     held = [held for plan in chosen for held in run(config, store, plan, request)]
-    expired = [
-        f"{rule.where}: expired on {rule.expires}, owner {rule.owner}, {rule.issue}"
-        for plan in chosen
-        for rule in (*plan.suite.policy.relax, *plan.suite.policy.quarantine)
-        if rule.expired(request.day)
-    ]
-    return Verification(tuple(held), tuple(damage), tuple(expired))
+    return Verification(tuple(held), tuple(damage))
+
+
+def _consistent(request: Request) -> None:
+    if request.environment is None:
+        return
+    if request.outputs is None:
+        what, got = "--environment says where recorded outputs were made", "no --from"
+    elif request.against is not None:
+        what, got = "two environments to be held to", "--environment and --against"
+    else:
+        return
+    expected = "--from FILE --environment NAME, or --against SLUG"
+    raise UsageError(what, where="the command line", expected=expected, got=got)
 
 
 def _reference(config: Config, store: Store, plan: Plan, request: Request) -> Iterator[Held]:
@@ -66,11 +74,13 @@ def _reference(config: Config, store: Store, plan: Plan, request: Request) -> It
             for size in sizes:
                 here = worker.fingerprint.at(size)
                 baseline = named or resolve(config, store, suite.name, here)
+                rules = _rules(plan, REFERENCE, here, request.day)
                 groups = plan.groups(size)
                 label = f"verify {suite.name} {dtype} batch {size}"
                 with request.progress(label, sum(len(group.rows) for group in groups)) as advance:
                     rows = observe(worker, groups, advance)
-                yield _hold(store, plan, request, REFERENCE, here, baseline, rows)
+                shelf = Shelf(store, suite.name, baseline.slug, plan.cases)
+                yield _hold(plan, REFERENCE, here, baseline, shelf, rules, rows)
 
 
 def _outputs(config: Config, store: Store, plan: Plan, request: Request) -> Iterator[Held]:
@@ -94,7 +104,12 @@ def _outputs(config: Config, store: Store, plan: Plan, request: Request) -> Iter
     rows: Rows = dict(read_outputs(path, [case.key for case in plan.cases]))
     for key in plan.chosen - rows.keys():
         rows[key] = RunError("no output for this case", where=str(path))
-    yield _hold(store, plan, request, SUBJECT, None, baseline, rows)
+    shelf = Shelf(store, suite.name, baseline.slug, plan.cases)
+    # Only an environment's own goldens tell where the outputs were made: an inherited one's
+    # `when` conditions, or those of a slug to compare with, are another environment's.
+    there = shelf.recorded.fingerprint if baseline.exact and shelf.recorded else None
+    rules = _rules(plan, SUBJECT, there, request.day)
+    yield _hold(plan, SUBJECT, None, baseline, shelf, rules, rows)
 
 
 def _shapes(
@@ -110,45 +125,62 @@ def _shapes(
         yield dtype, narrow(suite, "batch_sizes", sizes, request.batch_size)
 
 
+def _rules(
+    plan: Plan, subject: str, environment: Fingerprint | None, day: datetime.date
+) -> dict[str, Strictness]:
+    """What applies to each selected case; known before anything is run."""
+    policy = plan.suite.policy
+    return {
+        case.key: strictness(
+            policy, case=case.key, subject=subject, environment=environment, day=day
+        )
+        for case in plan.cases
+        if case.key in plan.chosen
+    }
+
+
 def _hold(
-    store: Store,
     plan: Plan,
-    request: Request,
     subject: str,
     here: Fingerprint | None,
     baseline: Baseline,
+    shelf: Shelf,
+    rules: Mapping[str, Strictness],
     rows: Rows,
 ) -> Held:
     """Judges every selected case of one run."""
-    suite = plan.suite
-    shelf = Shelf(store, suite.name, baseline.slug, plan.cases)
-    results = []
-    for case in plan.cases:
-        if case.key not in plan.chosen:
-            continue
-        row = rows[case.key]
-        environment = here or (shelf.recorded.fingerprint if shelf.recorded else None)
-        evidence = Evidence(
-            suite=suite.name,
-            case=case.key,
-            adapter=case.adapter,
-            subject=subject,
-            here=here,
-            candidate=str(row) if isinstance(row, GoldensError) else row,
-            golden=shelf.golden(case.key),
-            recorded=shelf.recorded,
-            looked_for=baseline.how,
-            siblings=shelf.siblings(case),
-            variants=shelf.variants(case.key),
-            strictness=strictness(
-                suite.policy,
+    suite = plan.suite.name
+    results = [
+        judge(
+            Evidence(
+                suite=suite,
                 case=case.key,
+                adapter=case.adapter,
                 subject=subject,
-                environment=environment,
-                day=request.day,
-            ),
-            allowed=allowed(suite.policy.allow, case.key),
+                here=here,
+                candidate=rows[case.key],
+                golden=shelf.golden(case.key),
+                recorded=shelf.recorded,
+                looked_for=baseline.how,
+                siblings=shelf.siblings(case),
+                variants=shelf.variants(case.key),
+                strictness=rules[case.key],
+                allowed=allowed(plan.suite.policy.allow, case.key),
+            )
         )
-        results.append(judge(evidence))
-    slug = here.slug if here is not None else None
-    return Held(suite.name, subject, slug, baseline, tuple(results))
+        for case in plan.cases
+        if case.key in plan.chosen
+    ]
+    expired = dict.fromkeys(
+        f"{rule.where}: expired on {rule.expires}, owner {rule.owner}, {rule.issue}"
+        for strict in rules.values()
+        for rule in strict.expired
+    )
+    return Held(
+        suite=suite,
+        subject=subject,
+        slug=None if here is None else here.slug,
+        baseline=baseline,
+        results=tuple(results),
+        expired=tuple(expired),
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from snapshot.metrics.shape import require_shape
 from snapshot.metrics.tokens import first_difference
 from snapshot.model import Array, Observation
 
@@ -33,28 +34,25 @@ class Distance:
         return f"rms {self.rms:.2g}, max {self.max:.2g} at {self.where} ({self.count} values)"
 
 
-class LengthMismatch(ValueError):
-    """An array does not have one entry a token."""
-
-
 def deltas(golden: Observation, candidate: Observation) -> Array:
     """Differences candidate - golden of all that both scored in the same context, float64 [n].
 
     That is: every prompt token, every generated token before the first difference, and,
     there and before, each token id in both top-k lists. Values are matched by token id,
-    never by rank: at a near-tie the ranks swap and the probabilities do not.
+    never by rank: at a near-tie the ranks swap and the probabilities do not. A value that is
+    not finite differs from all but itself.
 
     Raises:
-        LengthMismatch: an array that does not have one entry a token.
+        Misshapen: an array that does not have one entry a token.
     """
-    return np.concatenate([part.values for part in _parts(golden, candidate)] or [np.zeros(0)])
+    return np.concatenate([np.zeros(0), *(part.values for part in _parts(golden, candidate))])
 
 
 def distance(golden: Observation, candidate: Observation) -> Distance | None:
     """Size of the `deltas`; None where the two sides have no scored array in common.
 
     Raises:
-        LengthMismatch: an array that does not have one entry a token.
+        Misshapen: an array that does not have one entry a token.
     """
     parts = _parts(golden, candidate)
     if not parts:
@@ -62,7 +60,7 @@ def distance(golden: Observation, candidate: Observation) -> Distance | None:
     values = np.concatenate([part.values for part in parts])
     if values.size == 0:
         return Distance(0, 0.0, 0.0, "")
-    worst = index = int(np.abs(values).argmax())
+    worst = index = int(np.abs(values).argmax())  # a NaN counts as the largest
     for part in parts:
         if index < len(part.values):
             break
@@ -73,6 +71,11 @@ def distance(golden: Observation, candidate: Observation) -> Distance | None:
         max=float(abs(values[worst])),
         where=part.label(index),
     )
+
+
+def compared(golden: Observation, candidate: Observation) -> dict[str, int]:
+    """How many values of each kind the `deltas` hold."""
+    return {part.name: len(part.values) for part in _parts(golden, candidate)}
 
 
 def prompt_deltas(golden: Observation, candidate: Observation) -> Array:
@@ -87,23 +90,27 @@ def prompt_deltas(golden: Observation, candidate: Observation) -> Array:
 
 @dataclass(frozen=True)
 class _Part:
+    name: str
     values: Array
     label: Callable[[int], str]  # made for the worst value only: there are thousands
 
 
+PROMPT, CHOSEN, TOPK = "prompt logprobs", "logprobs", "top-k logprobs"
+
+
 def _parts(golden: Observation, candidate: Observation) -> list[_Part]:
+    require_shape(golden, "golden")
+    require_shape(candidate, "candidate")
     found = (part(golden, candidate) for part in (_prompt, _chosen, _topk))
     return [part for part in found if part is not None]
 
 
 def _prompt(golden: Observation, candidate: Observation) -> _Part | None:
     a, b = golden.arrays.get("prompt_logprobs"), candidate.arrays.get("prompt_logprobs")
-    if a is None or b is None:
+    expected, got = golden.output.prompt_ids, candidate.output.prompt_ids
+    if a is None or b is None or expected is None or expected != got:
         return None
-    if golden.output.prompt_ids != candidate.output.prompt_ids:
-        return None
-    _fits("candidate prompt_logprobs", b, len(a))
-    return _Part(_subtract(a, b), lambda i: f"prompt token {i + 1}")
+    return _Part(PROMPT, _subtract(a, b), lambda i: f"prompt token {i + 1}")
 
 
 def _chosen(golden: Observation, candidate: Observation) -> _Part | None:
@@ -111,10 +118,8 @@ def _chosen(golden: Observation, candidate: Observation) -> _Part | None:
     expected, got = golden.output.token_ids, candidate.output.token_ids
     if a is None or b is None or expected is None or got is None:
         return None
-    _fits("golden logprobs", a, len(expected))
-    _fits("candidate logprobs", b, len(got))
     same = _shared(expected, got)
-    return _Part(_subtract(a[:same], b[:same]), lambda i: f"step {i}")
+    return _Part(CHOSEN, _subtract(a[:same], b[:same]), lambda i: f"step {i}")
 
 
 def _topk(golden: Observation, candidate: Observation) -> _Part | None:
@@ -123,15 +128,17 @@ def _topk(golden: Observation, candidate: Observation) -> _Part | None:
     expected, got = golden.output.token_ids, candidate.output.token_ids
     if a_ids is None or b_ids is None or a is None or b is None or expected is None or got is None:
         return None
-    _fits("golden top-k", a, len(expected))
-    _fits("candidate top-k", b, len(got))
     steps = min(_shared(expected, got) + 1, len(a), len(b))
-    # [steps, k, k]: the pairs that name one token.
-    step, i, j = np.nonzero(a_ids[:steps, :, None] == b_ids[:steps, None, :])
-    return _Part(
-        _subtract(a[step, i], b[step, j]),
-        lambda n: f"step {step[n]}, token {a_ids[step[n], i[n]]}",
-    )
+    a_names, b_names = _names(a_ids[:steps]), _names(b_ids[:steps])
+    names, i, j = np.intersect1d(a_names, b_names, return_indices=True)
+    values = _subtract(a[:steps].reshape(-1)[i], b[:steps].reshape(-1)[j])
+    return _Part(TOPK, values, lambda n: f"step {names[n] >> 32}, token {names[n] & 0xFFFFFFFF}")
+
+
+def _names(ids: Array) -> Array:
+    """One number for each (step, token id) of a top-k array, flat, in order of step then id."""
+    steps = np.arange(len(ids), dtype=np.int64)[:, None]
+    return np.asarray((steps << 32) | (ids.astype(np.int64) & 0xFFFFFFFF)).reshape(-1)
 
 
 def _shared(expected: tuple[int, ...], got: tuple[int, ...]) -> int:
@@ -140,9 +147,6 @@ def _shared(expected: tuple[int, ...], got: tuple[int, ...]) -> int:
 
 
 def _subtract(a: Array, b: Array) -> Array:
-    return np.asarray(b, dtype=np.float64) - np.asarray(a, dtype=np.float64)
-
-
-def _fits(name: str, array: Array, length: int) -> None:
-    if len(array) != length:
-        raise LengthMismatch(f"{name}: expected {length} entries, got {len(array)}")
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))  # inf - inf is not zero
+    return np.where(same, 0.0, np.subtract(b, a, where=~same, out=np.zeros_like(a)))

@@ -49,6 +49,9 @@ class Reference:
         self._tokenizer = _load_tokenizer(model_source)
         self._model = _load_model(model_source, dtype, suite.attention)
         self._stop_ids = _stop_ids(self._model)
+        # generate() fills what a configuration leaves open from the model's own file: a
+        # repetition penalty there would be applied, and not in the engine that is compared.
+        self._model.generation_config = self._greedy()
         for name, source in adapter_sources.items():
             self._model = _add_adapter(self._model, name, source)
         self._model = self._model.to(self._device).eval()
@@ -82,7 +85,7 @@ class Reference:
             },
         )
 
-    def run(self, group: Group) -> list[Observation]:
+    def run(self, group: Group) -> tuple[Observation, ...]:
         """Generates one batch.
 
         Returns:
@@ -106,16 +109,19 @@ class Reference:
                 _prompt_logprobs(prefill[row], prompts[row]) for row in range(len(group.rows))
             ]
             del prefill
-            out = self._model.generate(
-                input_ids=ids, attention_mask=mask, generation_config=self._greedy(), **adapter
-            )
-            steps = torch.stack(out.logits)  # [T, B, V], raw
-            return [
+            out = self._model.generate(input_ids=ids, attention_mask=mask, **adapter)
+            new = out.sequences[:, -len(out.logits) :].tolist()
+            return tuple(
                 self._observe(
-                    group, row, prompts[row], scored[row], out.sequences[row], steps[:, row]
+                    group,
+                    row,
+                    prompts[row],
+                    scored[row],
+                    new[row],
+                    torch.stack([step[row] for step in out.logits]),
                 )
                 for row in range(len(group.rows))
-            ]
+            )
 
     def _observe(
         self,
@@ -123,11 +129,11 @@ class Reference:
         row: int,
         prompt_ids: list[int],
         prompt_logprobs: Array,
-        sequence: torch.Tensor,
+        new_ids: list[int],
         logits: torch.Tensor,
     ) -> Observation:
         case = group.rows[row]
-        ids = _until_stop(sequence[-len(logits) :].tolist(), self._stop_ids)
+        ids = _until_stop(new_ids, self._stop_ids)
         logits = logits[: len(ids)].float()
         return Observation(
             case=case.key,
@@ -176,7 +182,6 @@ class Reference:
         return int(pad) if pad is not None else (self._stop_ids or [0])[0]
 
     def _greedy(self) -> GenerationConfig:
-        # Made from nothing, so that no sampling or penalty of the model's own file applies.
         return GenerationConfig(
             do_sample=False,
             max_new_tokens=self._suite.max_new_tokens,
@@ -197,7 +202,7 @@ def _device(wanted: str) -> str:
     build = "cuda" if torch.version.cuda or torch.version.hip else None
     if build is None and hasattr(torch, "xpu") and torch.xpu.is_available():
         build = "xpu"
-    if build == "cuda" and not torch.cuda.is_available():
+    if build == "cuda" and torch.cuda.device_count() == 0:
         raise RunError(
             "not run: this torch is built for a GPU and sees none",
             where=f"torch {torch.__version__}",

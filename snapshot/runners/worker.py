@@ -7,6 +7,7 @@ batch and not the run, a second worker really is a fresh one, and a batch that h
 from __future__ import annotations
 
 import contextlib
+import functools
 import multiprocessing
 import os
 import sys
@@ -127,8 +128,8 @@ def _serve(connection: Connection, suite: Suite, dtype: str) -> None:
     connection.send(_attempt(load))
     with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         while model is not None:
-            group = connection.recv()
-            connection.send(_attempt(lambda group=group: tuple(model.run(group))))
+            run = functools.partial(model.run, connection.recv())
+            connection.send(_attempt(run))
 
 
 def _load(suite: Suite, dtype: str) -> Reference:

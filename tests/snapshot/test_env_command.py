@@ -6,12 +6,11 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from snapshot.cli import main
 from snapshot.commands import env
 from snapshot.fingerprint import Cpu, Device, Readings
 
@@ -32,12 +31,12 @@ NO_DEVICE = dataclasses.replace(ON_ROCM, device=None, notes=("no device is visib
 
 @pytest.fixture
 def readings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Readings:
-    monkeypatch.setattr(env, "probe", lambda: request.param)
+    monkeypatch.setattr(env, "probe", lambda device=None: request.param)
     return request.param
 
 
 def goldens_env(*arguments: str) -> str:
-    result = CliRunner().invoke(env.command, arguments)
+    result = CliRunner().invoke(main, ["env", *arguments])
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -77,7 +76,7 @@ def test_json_is_stable(readings: Readings) -> None:
     text = goldens_env("--json", "--explain")
     assert text == goldens_env("--json", "--explain")
     report = json.loads(text)
-    assert sorted(report) == ["explain", "identity", "problem", "provenance", "slug"]
+    assert sorted(report) == ["explain", "goldens", "identity", "problem", "provenance", "slug"]
     assert report["slug"] == "rocm10.0-gfx942-torch2.11-float32"
     assert report["identity"]["runtime"] == "rocm10.0"
     assert report["explain"]["runtime"]["from"] == "the installed ROCm wheels"
@@ -106,15 +105,20 @@ def test_a_torch_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert "torch is installed and cannot be imported" in goldens_env()
 
 
-@pytest.mark.parametrize("readings", [ON_CPU], indirect=True)
-def test_headings_are_bold_on_a_terminal(
-    readings: Readings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("readings", [ON_ROCM], indirect=True)
+def test_says_which_goldens_each_suite_is_held_to(
+    readings: Readings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    stdout: Any = SimpleNamespace(
-        isatty=lambda: True, write=sys.stdout.write, flush=lambda: None, encoding="utf-8"
+    """C41: which baseline is used stands there, and why there is none."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "goldens.toml").write_text(
+        """[suites.s]
+        kind = "lora-generation"
+        model = "m"
+        prompts = "p.jsonl"
+        dtype = "float16"
+        """
     )
-    monkeypatch.setattr(sys, "stdout", stdout)
-    assert env.run(dtype="float32", batch_size=None, explain=False, as_json=False) == 0
-    assert "\x1b[1monly recorded" in capsys.readouterr().out
+    text = goldens_env()
+    assert "s rocm10.0-gfx942-torch2.11-float16-bs1\n    MISSING: looked for" in text
+    assert json.loads(goldens_env("--json"))["goldens"][0]["golden"] is None

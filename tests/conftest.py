@@ -1,0 +1,34 @@
+"""What the tests on the real model share."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PREPARE = ROOT / "examples" / "smollm2" / "prepare.py"
+PREPARED = ROOT / ".cache" / "smollm2"
+
+
+@pytest.fixture(scope="session")
+def smollm2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the real model and the two adapters: `make test` prepares it."""
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed: the base install has no reference")
+    if (PREPARED / "model").is_dir():
+        return PREPARED
+    target = tmp_path_factory.mktemp("smollm2")
+    subprocess.run([sys.executable, str(PREPARE), str(target)], check=True)
+    return target
+
+
+@pytest.fixture(autouse=True)
+def outside_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests say themselves when they are in CI."""
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
