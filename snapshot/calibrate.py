@@ -9,6 +9,7 @@ move less than the batch does cannot tell one from the other.
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ BATCH_SIZES = "batch_sizes"
 ADAPTER_EFFECT = "adapter_effect"
 
 Run = Mapping[str, Observation]
+
+_UPWARDS = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
 
 
 @dataclass(frozen=True)
@@ -123,8 +126,4 @@ def _rms(values: Array) -> float:
 
 def _round(value: float) -> float:
     """Four digits, upwards, so that the value that set a bound stays within it."""
-    value = float(value)
-    if value == 0 or not np.isfinite(value):
-        return value
-    step = 10.0 ** (np.floor(np.log10(value)) - 3)
-    return float(f"{np.ceil(value / step) * step:.4g}")
+    return float(_UPWARDS.create_decimal(float(value)))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 import difflib
+import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from snapshot.model import BASE, Json
 from snapshot.names import check_distinct, safe_name
 from snapshot.policy import Allowance, LogprobTolerance, Policy, Rule, TextTolerance, Tolerance
 from snapshot.predicate import Predicate
+from snapshot.store.blobs import FOLDER
 from snapshot.store.schemas import validator
 
 if TYPE_CHECKING:
@@ -100,12 +102,12 @@ def load(path: Path) -> Config:
         ConfigError: naming the key, what was expected and what was got.
     """
     try:
-        data = tomllib.loads(path.read_bytes().decode("utf-8"))
+        data = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"not TOML: {error}", where=str(path)) from None
-    data = _plain(data)
+    data = _plain(data, path, "")
     _validate(data, path)
     root = path.parent
     return Config(
@@ -119,13 +121,25 @@ def load(path: Path) -> Config:
 # --------------------------------------------------------------------- decoding
 
 
-def _plain(value: Json) -> Json:
-    """TOML's dates as ISO text, so that JSON Schema can describe the file."""
+def _plain(value: Json, path: Path, key: str) -> Json:
+    """TOML's dates as ISO text, so that JSON Schema can describe the file.
+
+    Raises:
+        ConfigError: NaN or an infinity, which no bound of a schema stops.
+    """
     if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
+        return {name: _plain(entry, path, f"{key}.{name}") for name, entry in value.items()}
     if isinstance(value, list):
-        return [_plain(entry) for entry in value]
+        return [_plain(entry, path, f"{key}[{i}]") for i, entry in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(
+            "wrong value", where=_where(path, key), expected="a finite number", got=str(value)
+        )
     return value.isoformat() if isinstance(value, (datetime.date, datetime.time)) else value
+
+
+def _where(path: Path, key: str) -> str:
+    return f"{path}: {key.lstrip('.')}" if key else str(path)
 
 
 def _environments(table: Mapping[str, Json], path: Path) -> dict[str, Environment]:
@@ -159,8 +173,11 @@ def _suite(name: str, table: Mapping[str, Json], path: Path) -> Suite:
         raise ConfigError(
             "a suite's name is a folder's name", where=where, expected=safe_name(name), got=name
         )
-    adapters = table.get("adapters", {})
-    check_distinct([BASE, *adapters], path_of=safe_name)
+    if name == FOLDER:
+        raise ConfigError(
+            "a suite cannot have this name: blobs lie there", where=where, expected="another name"
+        )
+    adapters = _adapters(table.get("adapters", {}), f"{where}.adapters")
     dtype = table["dtype"]
     optional = ("max_new_tokens", "top_logprobs", "attention", "device", "timeout")
     return Suite(
@@ -175,6 +192,24 @@ def _suite(name: str, table: Mapping[str, Json], path: Path) -> Suite:
         policy=_policy(table, where),
         **{key: table[key] for key in optional if key in table},
     )
+
+
+def _adapters(table: Mapping[str, Json], where: str) -> Mapping[str, str]:
+    try:
+        check_distinct(table, path_of=safe_name)
+    except ConfigError as error:
+        raise ConfigError(
+            error.what, where=f"{where}: {error.where}", expected=error.expected, got=error.got
+        ) from None
+    for name in table:
+        if safe_name(name) == BASE:
+            raise ConfigError(
+                "an adapter cannot have this name: rows without an adapter go by it",
+                where=f"{where}.{name}",
+                expected="another name",
+                got=name,
+            )
+    return table
 
 
 def _policy(table: Mapping[str, Json], where: str) -> Policy:
@@ -204,7 +239,10 @@ def _rule(entry: Mapping[str, Json], where: str) -> Rule:
         expires = datetime.date.fromisoformat(entry["expires"])
     except ValueError:
         raise ConfigError(
-            "not a date", where=f"{where}.expires", expected="2027-03-01", got=entry["expires"]
+            "wrong value",
+            where=f"{where}.expires",
+            expected="a date such as 2027-03-01",
+            got=entry["expires"],
         ) from None
     return Rule(
         where=where,
@@ -239,50 +277,67 @@ def _explain(error: ValidationError, path: Path) -> ConfigError:
     key = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
     got: Json = error.instance
     rule: Json = error.validator_value
-    if error.validator in ("additionalProperties", "unevaluatedProperties"):
-        known = _known_keys(error)
+    schema: Json = error.schema
+    if error.validator == "additionalProperties":
+        known = list(schema["properties"])
         unknown = next(name for name in got if name not in known)
         return ConfigError(
             "unknown key",
-            where=f"{path}: {key}.{unknown}".replace(": .", ": "),
+            where=_where(path, f"{key}.{unknown}"),
             expected=_one_of(known, unknown),
             got=unknown,
         )
-    where = f"{path}: {key.lstrip('.')}" if key else str(path)
     if error.validator == "required":
         missing = next(name for name in rule if name not in got)
         return ConfigError(
             f'the key "{missing}" is missing',
-            where=where,
+            where=_where(path, key),
             expected=", ".join(rule),
             got=", ".join(got) or "nothing",
         )
-    expected = {
-        "type": lambda: " or ".join([rule] if isinstance(rule, str) else rule),
-        "enum": lambda: _one_of(rule, got if isinstance(got, str) else ""),
-        "const": lambda: repr(rule),
-        "anyOf": lambda: " or ".join(_outline(choice) for choice in rule),
-    }.get(str(error.validator), lambda: f"{error.validator} {rule}")()
-    return ConfigError("wrong value", where=where, expected=expected, got=repr(got))
+    if error.validator in ("type", "enum") and "title" in schema:
+        expected = str(schema["title"])
+    else:
+        expected = _EXPECTED[str(error.validator)](rule, got)
+    return ConfigError("wrong value", where=_where(path, key), expected=expected, got=repr(got))
 
 
-def _known_keys(error: ValidationError) -> list[str]:
-    schema: Json = error.schema
-    known = list(schema.get("properties", {}))
-    if "allOf" in schema:  # a rule: its common keys are shared by relax and quarantine
-        whole: Json = _schema().schema
-        known += whole["$defs"]["rule"]["properties"]
-    return known
+_TYPES = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "object": "a table",
+    "array": "a list",
+}
+
+_EXPECTED: dict[str, Callable[[Json, Json], str]] = {
+    "type": lambda rule, got: " or ".join(
+        _TYPES[name] for name in ([rule] if isinstance(rule, str) else rule)
+    ),
+    "enum": lambda rule, got: _one_of(rule, got if isinstance(got, str) else ""),
+    "const": lambda rule, got: repr(rule),
+    "anyOf": lambda rule, got: " or ".join(map(_outline, rule)),
+    "minimum": lambda rule, got: f"{rule} or more",
+    "maximum": lambda rule, got: f"{rule} or less",
+    "exclusiveMinimum": lambda rule, got: f"more than {rule}",
+    "minLength": lambda rule, got: "text that is not empty",
+    "minItems": lambda rule, got: "a list that is not empty",
+    "minProperties": lambda rule, got: "a table that is not empty",
+    "uniqueItems": lambda rule, got: "each entry once",
+}
+"""In words, what each JSON Schema keyword that the schema uses expects."""
 
 
 def _outline(choice: Mapping[str, Json]) -> str:
+    if "$ref" in choice:
+        whole: Json = _schema().schema
+        return str(whole["$defs"][choice["$ref"].rsplit("/", 1)[1]]["title"])
     if "const" in choice:
         return repr(choice["const"])
-    if "required" in choice and "properties" not in choice:
+    if "required" in choice:
         return f'the key "{choice["required"][0]}"'
-    return {"#/$defs/score": "{ rouge_l = 0.9, metric = ... }"}.get(
-        choice.get("$ref", ""), str(choice.get("type", choice.get("$ref", "")))
-    )
+    return _TYPES[choice["type"]]
 
 
 def _one_of(known: object, got: str) -> str:

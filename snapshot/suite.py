@@ -51,7 +51,7 @@ def read_prompts(path: Path) -> list[str]:
             repeated prompt, or no prompt at all.
     """
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = path.read_bytes().decode("utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
             f"the prompts cannot be read: {error}", where=str(path), expected="JSON Lines in UTF-8"
@@ -77,15 +77,24 @@ def _prompt(line: str, where: str) -> str:
     expected = 'an object with one key: {"prompt": "..."}'
     try:
         entry = json.loads(line)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
+        what = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise ConfigError(
-            f"not JSON: {error.msg}", where=where, expected=expected, got=line[:80]
+            f"not JSON: {what}", where=where, expected=expected, got=ascii(line)[:80]
         ) from None
     if not isinstance(entry, dict) or set(entry) != {"prompt"}:
-        raise ConfigError("not a prompt", where=where, expected=expected, got=line[:80])
+        raise ConfigError("not a prompt", where=where, expected=expected, got=ascii(line)[:80])
     prompt = entry["prompt"]
     if not isinstance(prompt, str) or not prompt:
-        raise ConfigError("empty prompt", where=where, expected="a non-empty string", got=line[:80])
+        raise ConfigError(
+            "empty prompt", where=where, expected="a non-empty string", got=ascii(line)[:80]
+        )
+    try:
+        prompt.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(
+            "the prompt is not Unicode", where=where, expected="pairs of surrogates", got=line[:80]
+        ) from None
     return prompt
 
 

@@ -16,7 +16,7 @@ from snapshot.errors import GoldensError, StoreError
 from snapshot.fingerprint import differences, numeric_mode_warning
 from snapshot.metrics.logprobs import prompt_deltas
 from snapshot.metrics.nonfinite import nonfinite, same_pattern
-from snapshot.metrics.shape import Misshapen
+from snapshot.metrics.shape import Misshapen, require_shape
 from snapshot.model import (
     BASE,
     REFERENCE,
@@ -103,6 +103,7 @@ def _failed(e: Evidence, headline: str, error: GoldensError) -> Result:
 
 
 def _compared(e: Evidence, candidate: Observation, golden: Golden | None) -> Result:
+    require_shape(candidate, "candidate")
     if golden is None:
         missing = _result(e, Verdict.MISSING, f"no golden: {e.looked_for}")
         return _nonfinite(e, candidate, None) or missing
@@ -183,11 +184,10 @@ def _match(e: Evidence, c: Comparison, noise: Floor) -> Result | None:
 
 
 def _identity(e: Evidence, c: Comparison, noise: Floor) -> Result | None:
-    if c.same_output or not c.candidate.output.text:
+    if not c.candidate.output.text:
         return None
     for name, sibling in e.siblings.items():
-        other = Comparison.of(sibling.observation, c.candidate)
-        if not other.same_output or _is_itself(c, other):
+        if not _is_another(c, Comparison.of(sibling.observation, c.candidate), noise):
             continue
         if name == BASE:
             what = "matches the base golden: adapter had no effect"
@@ -200,10 +200,19 @@ def _identity(e: Evidence, c: Comparison, noise: Floor) -> Result | None:
     return None
 
 
-def _is_itself(own: Comparison, sibling: Comparison) -> bool:
-    """Whether the prompt's logprobs say that it is its own row after all: words can coincide."""
-    mine, theirs = (prompt_deltas(c.golden, c.candidate) for c in (own, sibling))
-    return bool(mine.size and theirs.size and (mine**2).mean() < (theirs**2).mean())
+def _is_another(own: Comparison, other: Comparison, noise: Floor) -> bool:
+    """Whether a candidate that is not its own golden's is another row's.
+
+    Words can coincide: where both goldens scored the prompt, its logprobs must not be nearer to
+    the own one's. Where even the own golden has these words, they must be the other's.
+    """
+    if not other.same_output:
+        return False
+    mine, theirs = (prompt_deltas(c.golden, c.candidate) for c in (own, other))
+    known = bool(mine.size and theirs.size)
+    if own.same_output:
+        return known and other.within(noise) and bool((theirs**2).mean() < (mine**2).mean())
+    return not known or bool((theirs**2).mean() <= (mine**2).mean())
 
 
 def _variant(e: Evidence, c: Comparison, noise: Floor) -> Result | None:

@@ -40,6 +40,7 @@ class Verification:
 
     held: tuple[Held, ...] = ()
     damage: tuple[StoreError, ...] = ()
+
     @property
     def expired(self) -> list[str]:
         """Rules that cover a verified case and have expired, each once."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+# Two threads that wait for each other on a machine that is busy otherwise take ten times as
+# long. Here and in every process that a test starts: one.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 ROOT = Path(__file__).resolve().parents[1]
 PREPARE = ROOT / "examples" / "smollm2" / "prepare.py"

@@ -64,6 +64,7 @@ def init(folder: Path) -> list[Path]:
         raise UsageError(
             f"there is a {FILE_NAME} already", where=str(target), hint="goldens status"
         )
+    folder.mkdir(parents=True, exist_ok=True)
     target.write_text(TEMPLATE, encoding="utf-8")
     written = [target]
     prompts = folder / "prompts.jsonl"

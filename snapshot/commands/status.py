@@ -128,7 +128,7 @@ def _environment(config: Config, store: Store, plan: Plan, name: str) -> str:
                 shape = Shape(dtype, size)
                 baseline = named_environment(config, store, plan.suite.name, name, shape)
             except (UsageError, StoreError) as error:
-                return error.what
+                return f"{error.what}: {error.got}"
             if baseline.slug is not None:
                 found.append(f"{baseline.slug} ({baseline.how})")
     return "; ".join(found) or "no golden"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from snapshot.model import Array, Divergence, Generated, Observation
@@ -23,7 +24,8 @@ def margin(observation: Observation, step: int) -> float | None:
     for name in ("top_logits", "topk_logprobs"):
         array = observation.arrays.get(name)
         if array is not None and step < len(array) and array.shape[1] >= 2:
-            return float(array[step, 0]) - float(array[step, 1])
+            gap = float(array[step, 0]) - float(array[step, 1])
+            return gap if math.isfinite(gap) else None
     return None
 
 

@@ -33,7 +33,8 @@ def to_json(verification: Verification) -> str:
         ],
         "expired": list(verification.expired),
     }
-    return json.dumps(document, indent=2, ensure_ascii=False)
+    # ASCII: what a model wrote reaches a terminal or a log as codes, whatever it is.
+    return json.dumps(document, indent=2, allow_nan=False)
 
 
 def _result(result: dict[str, Json]) -> dict[str, Json]:

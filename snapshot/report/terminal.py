@@ -10,7 +10,7 @@ from rich.text import Text
 
 from snapshot.metrics.words import Run, word_diff
 from snapshot.model import Finding, Result, Verdict
-from snapshot.report.plain import visible
+from snapshot.report.plain import QUOTE, visible
 from snapshot.verification import Held, Verification
 
 _STYLES = {
@@ -23,6 +23,8 @@ _STYLES = {
     Verdict.QUARANTINED: "magenta",
 }
 _BEFORE, _AFTER = 48, 96  # characters shown around a difference
+_LONGEST = 600  # characters of any one sentence
+_WORDLESS = (Verdict.MATCH, Verdict.INVALID)  # nothing differs, or nothing was compared
 _WIDTH = max(len(verdict.value) for verdict in Verdict)
 
 
@@ -32,9 +34,12 @@ def print_verification(verification: Verification, console: Console) -> None:
         for line in _held(held):
             console.print(line, soft_wrap=True)
     for damage in verification.damage:
-        console.print(Text(f"\nDAMAGED  {damage}", "red"), soft_wrap=True)
+        lines = [visible(line, _LONGEST) for line in str(damage).split("\n")]
+        console.print(
+            Text("\n".join(["\nDAMAGED  " + lines[0], *lines[1:]]), "red"), soft_wrap=True
+        )
     for rule in verification.expired:
-        console.print(Text(f"\nEXPIRED  {rule}", "red"), soft_wrap=True)
+        console.print(Text(f"\nEXPIRED  {visible(rule, _LONGEST)}", "red"), soft_wrap=True)
     console.print(_summary(verification), soft_wrap=True)
 
 
@@ -54,12 +59,12 @@ def _result(result: Result) -> Iterator[Text]:
     yield line
     indent = " " * (_WIDTH + 4)
     if result.headline:
-        yield Text(indent + visible(result.headline), style)
-    if result.verdict is not Verdict.MATCH and result.golden_text != result.candidate_text:
-        yield from _words(result, indent)
+        yield Text(indent + visible(result.headline, _LONGEST), style)
+    if result.verdict not in _WORDLESS and result.golden_text != result.candidate_text:
+        yield from _words(result, indent + QUOTE)
     if not result.verdict.passes:
         yield from (Text(indent + _finding(finding), "dim") for finding in result.findings)
-    yield from (Text(f"{indent}note: {visible(note)}", "dim") for note in result.notes)
+    yield from (Text(f"{indent}note: {visible(note, _LONGEST)}", "dim") for note in result.notes)
 
 
 def _words(result: Result, indent: str) -> Iterator[Text]:
@@ -110,8 +115,8 @@ def _finding(finding: Finding) -> str:
         "got": finding.got,
         "allowed": finding.allowed,
     }
-    said = [f"{name} {visible(value)[:160]}" for name, value in particulars.items() if value]
-    return f"{finding.check}: {visible(finding.message)}" + (
+    said = [f"{name} {visible(value, 160)}" for name, value in particulars.items() if value]
+    return f"{finding.check}: {visible(finding.message, _LONGEST)}" + (
         f" ({'; '.join(said)})" if said else ""
     )
 

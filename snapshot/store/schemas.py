@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import snapshot
 from snapshot.model import Json
@@ -32,11 +32,16 @@ def path(name: str) -> Path:
 @cache
 def validator(name: str) -> Draft202012Validator:
     """The compiled validator of a published schema (``golden.v1``)."""
-    from jsonschema import Draft202012Validator  # 0.1 s, and reading needs it never
+    from jsonschema import Draft202012Validator, validators  # 0.1 s, and reading needs it never
 
     schema = json.loads(path(name).read_text("utf-8"))
     Draft202012Validator.check_schema(schema)
-    return Draft202012Validator(schema)
+    # JSON Schema takes 1.0 for an integer; range() and Python's strict readers do not.
+    types = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, x: type(x) is int)
+    strict = validators.extend(  # type: ignore[no-untyped-call]
+        Draft202012Validator, type_checker=types
+    )
+    return cast("Draft202012Validator", strict(schema))
 
 
 def problem(record: Json, form: Format) -> tuple[str, str] | None:

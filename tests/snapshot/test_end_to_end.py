@@ -55,7 +55,7 @@ def test_a_prompt_added_at_the_end_adds_files_and_changes_none(
 ) -> None:
     before = workspace.tree()
     # Two prompts make six rows: batches of 2 and of 3 are full.
-    workspace.prompts(*PROMPTS, "def fibonacci(n):", "The capital of France is")
+    workspace.prompts(*PROMPTS, "Once upon a time, in a village by the sea,", "今天天气")
     assert workspace.run("verify", "--batch-size", "3").code == 3
     done = workspace.run("record", "--repeat", "1", *flags)
     assert done.code == 0, done.err
@@ -203,7 +203,9 @@ def test_an_adapter_without_effect_is_not_recorded(smollm2: Path, tmp_path: Path
     assert "zero/hovedstaden-i-norge-er" in refused.err and "its logprobs are the base's too" in (
         refused.err
     )
-    workspace.append('[[suites.s.allow]]\ncase = "zero/*"\nfinding = "same-as-base"\nreason = "r"\n')
+    workspace.append(
+        '[[suites.s.allow]]\ncase = "zero/*"\nfinding = "same-as-base"\nreason = "r"\n'
+    )
     assert workspace.run("record", "--repeat", "1").code == 0
 
 

@@ -105,9 +105,7 @@ def test_numbers_agree_with_transformers_one_row_at_a_time(
         assert tuple(logits[start:].argmax(-1).tolist()) == row.output.token_ids
 
 
-def test_base_rows_are_the_plain_models(
-    smollm2: Path, worker: Worker
-) -> None:
+def test_base_rows_are_the_plain_models(smollm2: Path, worker: Worker) -> None:
     """C06: no adapter leaks into a base row; one would move its logprobs by more than 0.1."""
     (alone,) = batches(2)
     mixed = worker.run(alone)

@@ -99,7 +99,9 @@ class Workspace:
 
     def slug(self, batch_size: int) -> str:
         """The recorded fingerprint of a batch size."""
-        (slug,) = (p.name for p in (self.store / "s").iterdir() if p.name.endswith(f"bs{batch_size}"))
+        (slug,) = (
+            p.name for p in (self.store / "s").iterdir() if p.name.endswith(f"bs{batch_size}")
+        )
         return slug
 
     def golden(self, batch_size: int, adapter: str, number: int = 0) -> Path:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import difflib
 import json
+import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from snapshot.errors import GoldensError, RunError, UsageError
+from snapshot.metrics.shape import Misshapen, require_shape
 from snapshot.model import Array, Generated, Json, Observation
 
 SUBJECT = "file"
@@ -43,40 +44,53 @@ def read_outputs(path: Path, cases: Collection[str]) -> dict[str, Observation | 
         UsageError: unreadable, or a line that is malformed, names an unknown case or repeats
             one.
     """
+    known = frozenset(cases)
     found: dict[str, Observation | GoldensError] = {}
-    try:
-        text = Path("/dev/stdin" if str(path) == "-" else path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the outputs cannot be read: {error}", where=str(path)) from None
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(_text(path).split("\n"), start=1):
         if not line.strip():
             continue
         where = f"{path}:{number}"
         entry = _entry(line, where)
         key = entry["case"]
-        if key not in cases:
-            close = difflib.get_close_matches(key, cases, n=1)
+        if key not in known:
+            close = difflib.get_close_matches(key, known, n=1)
             raise UsageError(
                 "no such case in the suite",
                 where=where,
                 expected=f"{close[0]}?" if close else "a case key of the suite",
-                got=key,
+                got=_shown(key),
                 hint="goldens status",
             )
         if key in found:
-            raise UsageError("the case stands twice", where=where, got=key)
+            raise UsageError("the case stands twice", where=where, got=_shown(key))
         found[key] = _observation(entry, where)
     return found
 
 
-def _entry(line: str, where: str) -> Mapping[str, Any]:
+def _text(path: Path) -> str:
     try:
-        entry = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise UsageError(f"not JSON: {error.msg}", where=where, got=line[:80]) from None
+        data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+        return data.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the outputs cannot be read: {error}", where=str(path)) from None
+
+
+def _shown(value: Json) -> str:
+    return ascii(value)[:80]
+
+
+def _entry(line: str, where: str) -> Mapping[str, Json]:
+    try:
+        entry = json.loads(line, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        what = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+        raise UsageError(f"not JSON: {what}", where=where, got=_shown(line)) from None
     if not isinstance(entry, dict) or not isinstance(entry.get("case"), str):
         raise UsageError(
-            "not an output", where=where, expected='{"case": "...", "text": "..."}', got=line[:80]
+            "not an output",
+            where=where,
+            expected='{"case": "...", "text": "..."}',
+            got=_shown(line),
         )
     unknown = sorted(entry.keys() - _KEYS)
     if unknown:
@@ -84,81 +98,127 @@ def _entry(line: str, where: str) -> Mapping[str, Any]:
             "unknown key",
             where=where,
             expected=f"one of {', '.join(sorted(_KEYS))}",
-            got=unknown[0],
+            got=_shown(unknown[0]),
         )
+    return {key: value for key, value in entry.items() if value is not None}
+
+
+def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    entry = dict(pairs)
+    if len(entry) != len(pairs):
+        raise ValueError("a key stands twice")
     return entry
 
 
-def _observation(entry: Mapping[str, Any], where: str) -> Observation | GoldensError:
+def _observation(entry: Mapping[str, Json], where: str) -> Observation | GoldensError:
     if "error" in entry:
-        return RunError(f"the engine reported: {entry['error']}", where=where)
+        error = entry["error"]
+        return RunError(
+            f"the engine reported: {error if isinstance(error, str) else _shown(error)}"
+        )
     text = entry.get("text")
     if not isinstance(text, str):
-        raise UsageError("no text", where=where, expected='"text": a string', got=repr(text)[:80])
+        raise UsageError("no text", where=where, expected='"text": a string', got=_shown(text))
+    if not _is_unicode(text):
+        raise UsageError(
+            "the text is not Unicode", where=where, expected="pairs of surrogates", got=_shown(text)
+        )
     reason = entry.get("finish_reason")
     if reason not in (None, "stop", "length"):
         raise UsageError(
-            "unknown finish reason", where=where, expected="stop or length", got=repr(reason)
+            "unknown finish reason", where=where, expected="stop or length", got=_shown(reason)
         )
-    ids = _ids(entry, "token_ids", where)
     arrays = {
         name: _floats(entry[name], name, where)
         for name in ("logprobs", "prompt_logprobs")
-        if entry.get(name) is not None
+        if name in entry
     }
-    if ids is not None and "logprobs" in arrays and len(arrays["logprobs"]) != len(ids):
-        raise UsageError(
-            "logprobs and token_ids differ in length",
-            where=where,
-            expected=f"{len(ids)} logprobs, one a token",
-            got=str(len(arrays["logprobs"])),
-        )
-    if entry.get("top_logprobs") is not None:
+    if "top_logprobs" in entry:
         arrays |= _top(entry["top_logprobs"], where)
-    return Observation(
+    token_ids, prompt_ids = (_ids(entry, name, where) for name in ("token_ids", "prompt_ids"))
+    observation = Observation(
         case=entry["case"],
-        output=Generated(text, ids, reason, "", _ids(entry, "prompt_ids", where)),
+        output=Generated(text, token_ids, reason, "", prompt_ids),
         arrays=arrays,
     )
+    try:
+        require_shape(observation, "candidate")
+    except Misshapen as error:
+        raise UsageError(str(error), where=where, expected="one entry a token") from None
+    return observation
 
 
-def _ids(entry: Mapping[str, Any], name: str, where: str) -> tuple[int, ...] | None:
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _ids(entry: Mapping[str, Json], name: str, where: str) -> tuple[int, ...] | None:
     value = entry.get(name)
     if value is None:
         return None
-    if not isinstance(value, list) or not all(type(i) is int and 0 <= i < 2**31 for i in value):
+    if not isinstance(value, list) or not all(map(_is_id, value)):
         raise UsageError(
             f"{name} is not a list of token ids",
             where=where,
-            expected="integers from 0",
-            got=repr(value)[:80],
+            expected="whole numbers from 0",
+            got=_shown(value),
         )
     return tuple(value)
 
 
+def _is_id(value: Json) -> bool:
+    return type(value) is int and 0 <= value < 2**31
+
+
+def _is_number(value: Json) -> bool:
+    # null or text is a mistake of whoever wrote the file; NaN is a finding about the engine.
+    return type(value) is float or (type(value) is int and abs(value) < 2**53)
+
+
 def _floats(value: Json, name: str, where: str) -> Array:
-    # A plain list of numbers: null or text in it is a mistake, NaN is a finding.
-    if not isinstance(value, list) or not all(type(x) in (int, float) for x in value):
+    if not isinstance(value, list) or not all(map(_is_number, value)):
         raise UsageError(
             f"{name} is not a list of numbers",
             where=where,
             expected="[-0.12, ...]",
-            got=repr(value)[:80],
+            got=_shown(value),
         )
-    return np.array(value, dtype=np.float32)
+    return _float32(value)
+
+
+def _float32(values: Json) -> Array:
+    with np.errstate(over="ignore"):  # what float32 cannot hold is an infinity: a finding too
+        return np.array(values, dtype=np.float64).astype(np.float32)
 
 
 def _top(value: Json, where: str) -> dict[str, Array]:
-    expected = "for each token a list of [token id, logprob], best first, all of one length"
-    try:
-        pairs = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        pairs = np.zeros(0)
-    if pairs.ndim != 3 or pairs.shape[-1] != 2:
+    if not isinstance(value, list) or not all(map(_is_step, value)) or len({*map(len, value)}) > 1:
         raise UsageError(
-            "malformed top_logprobs", where=where, expected=expected, got=repr(value)[:80]
+            "malformed top_logprobs",
+            where=where,
+            expected="for each token a list of [token id, logprob], each id once, best first, "
+            "all of one length",
+            got=_shown(value),
         )
+    shape = (len(value), len(value[0]) if value else 0)
+    ids = [pair[0] for step in value for pair in step]
+    logprobs = [pair[1] for step in value for pair in step]
     return {
-        "topk_ids": pairs[:, :, 0].astype(np.int32),
-        "topk_logprobs": pairs[:, :, 1].astype(np.float32),
+        "topk_ids": np.array(ids, dtype=np.int32).reshape(shape),
+        "topk_logprobs": _float32(logprobs).reshape(shape),
     }
+
+
+def _is_step(step: Json) -> bool:
+    return (
+        isinstance(step, list)
+        and all(
+            isinstance(pair, list) and len(pair) == 2 and _is_id(pair[0]) and _is_number(pair[1])
+            for pair in step
+        )
+        and len({pair[0] for pair in step}) == len(step)
+    )
