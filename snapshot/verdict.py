@@ -225,9 +225,10 @@ def _variant(e: Evidence, c: Comparison, noise: Floor) -> Result | None:
         other = Comparison.of(variant.observation, c.candidate)
         if other.same_output and other.within(_noise(e.here, recorded, other)):
             size = recorded.fingerprint.identity.batch_size
-            what = f"the reference's own answer at batch size {size}"
-            if c.divergence is not None:
-                what += f"; {_parting(c.divergence)}"
+            if c.divergence is None:
+                what = f"the golden's words, with the reference's numbers at batch size {size}"
+            else:
+                what = f"the reference's own answer at batch size {size}; {_parting(c.divergence)}"
             return _result(e, Verdict.VARIANT, what, c.findings, c)
     return None
 

@@ -1,4 +1,4 @@
-"""The verification as JSON, for scripts; its schema is `schema/report.v1.json`."""
+"""The verification as JSON, for scripts."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def _words(result: Result, indent: str) -> Iterator[Text]:
     if result.golden_text is None or result.candidate_text is None:
         return
     line = Text(indent)
-    for run in _window(word_diff(result.golden_text, result.candidate_text)):
+    for run in _window(_whole(word_diff(result.golden_text, result.candidate_text))):
         if run.equal:
             line.append(visible(run.golden))
         else:  # git's notation for word differences, readable without colour
@@ -80,6 +80,19 @@ def _words(result: Result, indent: str) -> Iterator[Text]:
             if run.candidate:
                 line.append(f"{{+{visible(run.candidate)}+}}", "green")
     yield line
+
+
+def _whole(runs: list[Run]) -> list[Run]:
+    """Differences that only white space or punctuation parts, as one: easier to read."""
+    joined: list[Run] = []
+    for i, run in enumerate(runs):
+        between = run.equal and 0 < i < len(runs) - 1 and not any(map(str.isalnum, run.golden))
+        if joined and not joined[-1].equal and (between or not run.equal):
+            last = joined[-1]
+            joined[-1] = Run(last.golden + run.golden, last.candidate + run.candidate)
+        else:
+            joined.append(run)
+    return joined
 
 
 def _window(runs: list[Run]) -> Iterator[Run]:
