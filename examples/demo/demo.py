@@ -1,6 +1,6 @@
 """The main job, on a real model: record, verify, and see the reference itself move.
 
-    make demo
+make demo
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ def main() -> None:
     say("2. Run the same again at batch size 3: nothing moves.")
     goldens("verify", "--batch-size", "3")
     (alone,) = (p.name for p in (STORE / "demo").iterdir() if p.name.endswith("-bs1"))
-    say("3. Hold batch size 3 to the goldens of batch size 1: same code, same machine, other words.")
+    say(
+        "3. Hold batch size 3 to the goldens of batch size 1: same code, same machine, other words."
+    )
     goldens("verify", "--batch-size", "3", "--against", alone)
     say(f"The goldens are readable files: {STORE.relative_to(Path.cwd())}")
 

@@ -13,13 +13,21 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import os
 import sys
 from pathlib import Path
+
+os.environ.setdefault("TQDM_DISABLE", "1")
 
 import numpy as np
 import torch
 from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig, LlamaForCausalLM
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GgufConfig,
+    LlamaForCausalLM,
+)
 
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 

@@ -55,6 +55,9 @@ class Reference:
         for name, source in adapter_sources.items():
             self._model = _add_adapter(self._model, name, source)
         self._model = self._model.to(self._device).eval()
+        # The first pass of a process is thrown away: kernels are chosen, compiled and threads
+        # started in it, and on a CPU about one first pass in ten gave a row other bits.
+        self._warm = False
         self._settings: dict[str, Json] = {
             "decoding": "greedy",
             "max_new_tokens": suite.max_new_tokens,
@@ -98,13 +101,10 @@ class Reference:
         ids, mask = self._pad(prompts)
         adapter = self._adapter_names(group)
         with torch.inference_mode():
-            prefill = self._model(
-                input_ids=ids,
-                attention_mask=mask,
-                position_ids=(mask.cumsum(1) - 1).clamp(min=0),
-                use_cache=False,
-                **adapter,
-            ).logits
+            if not self._warm:
+                self._prefill(ids, mask, adapter)
+                self._warm = True
+            prefill = self._prefill(ids, mask, adapter)
             scored = [
                 _prompt_logprobs(prefill[row], prompts[row]) for row in range(len(group.rows))
             ]
@@ -122,6 +122,16 @@ class Reference:
                 )
                 for row in range(len(group.rows))
             )
+
+    def _prefill(
+        self, ids: torch.Tensor, mask: torch.Tensor, adapter: dict[str, list[str]]
+    ) -> torch.Tensor:
+        """Raw logits of the prompts, [B, longest, V]."""
+        positions = (mask.cumsum(1) - 1).clamp(min=0)
+        logits: torch.Tensor = self._model(
+            input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False, **adapter
+        ).logits
+        return logits
 
     def _observe(
         self,

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from snapshot.errors import RunError, UsageError
 from snapshot.model import Observation
 from snapshot.runners.engines.file import read_outputs
+from snapshot.store.schemas import validator
 
 KEYS = ["base/a-11111111", "wizard/a-11111111"]
 KEY = KEYS[0]
@@ -37,19 +38,17 @@ def test_a_text_is_enough(tmp_path: Path) -> None:
 
 
 def test_everything_that_can_be_told_arrives(tmp_path: Path) -> None:
-    row = read(
-        tmp_path,
-        {
-            "case": KEY,
-            "text": "hi",
-            "token_ids": [3, 4],
-            "finish_reason": "stop",
-            "prompt_ids": [1, 2, 9],
-            "logprobs": [-0.5, -1],
-            "prompt_logprobs": [-2.0, -3.0],
-            "top_logprobs": [[[3, -0.5], [7, -1.5]], [[4, -1], [3, -2]]],
-        },
-    )[KEY]
+    entry = {
+        "case": KEY,
+        "text": "hi",
+        "token_ids": [3, 4],
+        "finish_reason": "stop",
+        "prompt_ids": [1, 2, 9],
+        "logprobs": [-0.5, -1],
+        "prompt_logprobs": [-2.0, -3.0],
+        "top_logprobs": [[[3, -0.5], [7, -1.5]], [[4, -1], [3, -2]]],
+    }
+    row = read(tmp_path, entry)[KEY]
     assert (row.output.token_ids, row.output.finish_reason) == ((3, 4), "stop")
     assert row.output.prompt_ids == (1, 2, 9)
     assert row.arrays["logprobs"].tolist() == [-0.5, -1.0]
@@ -64,6 +63,26 @@ def test_null_means_not_told(tmp_path: Path) -> None:
     )
     row = read(tmp_path, {"case": KEY, "text": "x", **nothing})[KEY]
     assert isinstance(row, Observation) and not row.arrays
+
+
+def test_the_published_schema_and_the_reader_agree(tmp_path: Path) -> None:
+    schema = validator("outputs.v1")
+    lines = [
+        {"case": KEY, "text": "x", "token_ids": [1], "logprobs": None},
+        {"case": KEY, "error": "out of memory"},
+        {"case": KEY},
+        {"case": KEY, "text": "x", "token_ids": [-1]},
+        {"case": KEY, "text": "x", "finish_reason": "tool_calls"},
+        {"case": KEY, "text": "x", "tokens": [1]},
+        {"text": "x"},
+    ]
+    for line in lines:
+        try:
+            read(tmp_path, line)
+        except UsageError:
+            assert not schema.is_valid(line), line
+        else:
+            assert schema.is_valid(line), line
 
 
 def test_an_empty_generation_has_empty_lists(tmp_path: Path) -> None:
