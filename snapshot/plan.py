@@ -34,12 +34,14 @@ class Plan:
     def whole(self) -> bool:
         return len(self.chosen) == len(self.cases)
 
-    def groups(self, batch_size: int) -> list[Group]:
-        """The batches that hold a selected row, whole: a selection never changes a number."""
+    def groups(self, batch_size: int, keys: frozenset[str] | None = None) -> list[Group]:
+        """The batches that hold a row of `keys` (default: a selected one), whole: what is
+        selected never changes a number."""
+        wanted = self.chosen if keys is None else keys
         return [
             group
             for group in groups(self.cases, batch_size)
-            if any(case.key in self.chosen for case in group.rows)
+            if any(case.key in wanted for case in group.rows)
         ]
 
 

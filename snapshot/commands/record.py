@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -82,13 +81,20 @@ def record(
             expected="a run that changes nothing",
             hint="record into an artifact with --pending DIR, or ask for it with --update-in-ci",
         )
-    store = Store(config.store if pending is None else pending)
+    goldens = Store(config.store)
+    target = goldens if pending is None else Store(pending)
     done: list[Recorded] = []
     for plan in plans(config, selectors):
         suite = plan.suite
+
+        def wanted(slug: str, plan: Plan = plan) -> frozenset[str]:
+            if not new_only:
+                return plan.chosen
+            return plan.chosen - set(goldens.cases(plan.suite.name, slug, REFERENCE))
+
         sizes = narrow(suite, "batch_sizes", suite.batch_sizes, batch_size)
-        for wanted in narrow(suite, "dtype", suite.dtypes, dtype):
-            done += _record(store, plan, wanted, sizes, repeat, new_only, progress)
+        for name in narrow(suite, "dtype", suite.dtypes, dtype):
+            done += _record(target, plan, name, sizes, repeat, wanted, progress)
     return done
 
 
@@ -98,13 +104,14 @@ def _record(
     dtype: str,
     sizes: Sequence[int],
     repeat: int,
-    new_only: bool,
+    wanted: Callable[[str], frozenset[str]],
     progress: Progress,
 ) -> list[Recorded]:
     label = f"record {plan.suite.name} {dtype}"
     with Worker(plan.suite, dtype) as worker:
         here = [worker.fingerprint.at(size) for size in sizes]
-        runs = [_groups(store, plan, environment, new_only) for environment in here]
+        keys = [wanted(environment.slug) for environment in here]
+        runs = [plan.groups(size, chosen) for size, chosen in zip(sizes, keys, strict=True)]
         # In float32 no row may depend on its neighbours. Half precision may: that is rounding.
         reorder = dtype == "float32"
         orders = [[group.reversed() for group in run] if reorder else [] for run in runs]
@@ -129,16 +136,9 @@ def _record(
             orders=ordered[i : i + 1],
             batch_sizes=[run for j, run in enumerate(first) if j != i],
         )
-        done.append(_write(store, plan, environment, first[i], noise, new_only))
+        rows = [first[i][case.key] for case in plan.cases if case.key in keys[i]]
+        done.append(_write(store, plan, environment, rows, noise))
     return done
-
-
-def _groups(store: Store, plan: Plan, here: Fingerprint, new_only: bool) -> list[Group]:
-    groups = plan.groups(here.identity.batch_size or 1)
-    if not new_only:
-        return groups
-    existing = set(store.cases(plan.suite.name, here.slug, REFERENCE))
-    return [g for g in groups if any(c.key in plan.chosen - existing for c in g.rows)]
 
 
 def _rows(runs: Sequence[Sequence[Group]]) -> int:
@@ -193,32 +193,36 @@ def _write(
     store: Store,
     plan: Plan,
     here: Fingerprint,
-    rows: _Run,
+    rows: Sequence[Observation],
     noise: Mapping[str, Json],
-    new_only: bool,
 ) -> Recorded:
-    suite, slug = plan.suite.name, here.slug
-    existing = set(store.cases(suite, slug, REFERENCE))
-    known = slug in store.fingerprints(suite)
-    before = store.read_fingerprint(suite, slug) if known else None
-    changes: dict[str, Change] = {}
-    for key, row in rows.items():
-        if key in plan.chosen and not (new_only and key in existing):
-            golden = Golden(suite, slug, REFERENCE, row, _recorded_by(here))
-            changes[key] = store.write(golden)
-    if before is None or Change.UPDATED in changes.values():
-        after = RecordedFingerprint(suite, here, noise)
-    else:
-        # The environment as it was when these goldens were recorded stays; what was not
-        # measured then is added.
-        after = replace(before, calibration={**noise, **before.calibration})
-    if not new_only or before is None:
-        store.write_fingerprint(after)
-    return Recorded(suite, slug, changes, after.calibration)
+    """The environment comes first: goldens without one could not be read."""
+    suite = plan.suite.name
+    if not rows:
+        return Recorded(suite, here.slug, {}, {})
+    known = here.slug in store.fingerprints(suite)
+    recorded = (
+        store.read_fingerprint(suite, here.slug)
+        if known
+        else RecordedFingerprint(suite, here, noise)
+    )
+    # What was measured when these goldens were recorded stays; what was not is added.
+    recorded = replace(recorded, calibration={**noise, **recorded.calibration})
+    store.write_fingerprint(recorded)
+    changes = {
+        row.case: store.write(Golden(suite, here.slug, REFERENCE, row, _recorded_by(here)))
+        for row in rows
+    }
+    if Change.UPDATED in changes.values():
+        # Noise over a selection says nothing of the suite's.
+        noise = noise if plan.whole else recorded.calibration
+        recorded = RecordedFingerprint(suite, here, noise)
+        store.write_fingerprint(recorded)
+    return Recorded(suite, here.slug, changes, recorded.calibration)
 
 
 def _recorded_by(here: Fingerprint) -> dict[str, str]:
-    versions = {
-        name: importlib.metadata.version(name) for name in ("torch", "transformers", "peft")
+    versions = ("torch", "transformers", "peft")
+    return {"goldens": __version__} | {
+        name: str(here.provenance[name]) for name in versions if name in here.provenance
     }
-    return {"goldens": __version__, **versions}

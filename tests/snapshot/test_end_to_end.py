@@ -92,12 +92,14 @@ def test_recording_in_ci_needs_a_flag_of_its_own(workspace: Workspace) -> None:
     before = workspace.tree()
     refused = workspace.run("record", "--new-only", CI="true")
     assert refused.code == 2 and "--update-in-ci" in refused.err
-    pending = workspace.run("record", "--repeat", "1", "--pending", "to review", CI="true")
+    flags = ("--new-only", "--repeat", "1")
+    pending = workspace.run("record", *flags, "--pending", "to review", CI="true")
     assert pending.code == 0, pending.err
     assert workspace.tree() == before
-    found = workspace.root / "to review" / missing.relative_to(workspace.store)
+    (found,) = (workspace.root / "to review").glob("s/*/reference/*/*.json")
+    assert found == workspace.root / "to review" / missing.relative_to(workspace.store)
     assert json.loads(found.read_text("utf-8"))["subject"] == "reference"
-    asked = workspace.run("record", "--new-only", "--repeat", "1", "--update-in-ci", CI="true")
+    asked = workspace.run("record", *flags, "--update-in-ci", CI="true")
     assert asked.code == 0 and missing.exists()
 
 
