@@ -10,10 +10,10 @@ MODEL := .cache/smollm2
 
 .PHONY: demo test lint goldens clean
 
-demo: $(VENV)/lora $(MODEL)/model
+demo: $(VENV)/lora $(MODEL)/prepared
 	$(BIN)/python examples/demo/demo.py
 
-test: $(VENV)/dev $(MODEL)/model lint
+test: $(VENV)/dev $(MODEL)/prepared lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/dev
@@ -21,7 +21,7 @@ lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-goldens: $(VENV)/lora $(MODEL)/model
+goldens: $(VENV)/lora $(MODEL)/prepared
 	$(BIN)/goldens record
 
 $(VENV)/lora: pyproject.toml constraints.txt
@@ -34,8 +34,10 @@ $(VENV)/dev: $(VENV)/lora
 	$(BIN)/python -m pip install -qq -c constraints.txt -e '.[dev]'
 	touch $@
 
-$(MODEL)/model: | $(VENV)/lora
+# The stamp comes last: an interrupted preparation is done again.
+$(MODEL)/prepared: examples/smollm2/prepare.py | $(VENV)/lora
 	$(BIN)/python examples/smollm2/prepare.py $(MODEL)
+	touch $@
 
 clean:
 	rm -rf $(VENV) $(MODEL) build

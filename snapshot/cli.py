@@ -29,7 +29,7 @@ class _Group(click.Group):
             click.echo(f"goldens: {error}", err=True)
             sys.exit(error.exit_code)
         except KeyboardInterrupt:
-            click.echo("goldens: interrupted; nothing is half-written", err=True)
+            click.echo("goldens: interrupted; every file is whole, run it again", err=True)
             sys.exit(130)
 
 
@@ -99,13 +99,12 @@ def env(
 ) -> None:
     """Show this environment: what selects goldens, what is only recorded, what it is held to."""
     from snapshot.commands.env import env as run
-    from snapshot.errors import ConfigError
+    from snapshot.config import has_config
     from snapshot.report.env import as_json_text, print_env
 
-    try:
+    config = None  # the machine has a name without any suite
+    if context.obj is not None or has_config(Path.cwd()):
         config = _load(context)
-    except ConfigError:
-        config = None  # the machine has a name without any suite
     here = run(config, dtype=dtype, batch_size=batch_size)
     if as_json:
         click.echo(as_json_text(here, explain=explain))
@@ -147,7 +146,8 @@ def check(context: click.Context, as_json: bool) -> None:
             click.echo(f"{error}\n")
         for path in found.unreferenced:
             click.echo(f"note: no golden uses {path}")
-        click.echo(f"{len(found.damage)} damaged" if found.damage else "every golden is sound")
+        sound = f"{found.goldens} goldens, every one sound" if found.goldens else "no goldens yet"
+        click.echo(f"damaged files: {len(found.damage)}" if found.damage else sound)
     sys.exit(1 if found.damage else 0)
 
 

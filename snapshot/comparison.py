@@ -143,8 +143,9 @@ def _parted(golden: Generated, candidate: Generated, at: Divergence) -> Finding:
         "token_ids",
         f"the tokens part at step {at.step}{same}",
         where=f"step {at.step}",
-        expected=f"token {at.golden_token}{_margin(at.golden_margin)}",
-        got=f"token {at.candidate_token}{_margin(at.candidate_margin)}",
+        expected=f"token {at.golden_token}{_standing(at.golden_margin, at.candidate_rank)}",
+        got=f"token {at.candidate_token}{_standing(at.candidate_margin, at.golden_rank)}",
+        allowed="the same token",
     )
 
 
@@ -155,8 +156,10 @@ def _length(side: Generated) -> str:
     )
 
 
-def _margin(value: float | None) -> str:
-    return "" if value is None else f", margin {value:.3g}"
+def _standing(margin: float | None, rank: int | None) -> str:
+    """A token's margin on its own side, and its rank among the other side's top-k."""
+    own = "" if margin is None else f", margin {margin:.3g}"
+    return own if rank is None else f"{own}, rank {rank} on the other side"
 
 
 def _excerpts(golden: str, candidate: str) -> tuple[str, str]:

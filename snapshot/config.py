@@ -95,6 +95,11 @@ def find(start: Path) -> Path:
     )
 
 
+def has_config(start: Path) -> bool:
+    """Whether `find` would find one."""
+    return any((folder / FILE_NAME).is_file() for folder in (start, *start.parents))
+
+
 def load(path: Path) -> Config:
     """Reads and checks a goldens.toml.
 

@@ -23,7 +23,6 @@ BASE = "base"
 """What a row without an adapter is called in case keys."""
 
 GENERATION = "lora-generation"
-DECODE = "grouped-decode"
 
 
 # ------------------------------------------------------------------ environment

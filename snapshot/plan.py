@@ -34,6 +34,12 @@ class Plan:
     def whole(self) -> bool:
         return len(self.chosen) == len(self.cases)
 
+    def with_base_rows(self, keys: frozenset[str]) -> frozenset[str]:
+        """The keys, and the base row of each one's prompt: an adapter is judged beside it."""
+        prompts = {case.prompt for case in self.cases if case.key in keys}
+        base = {c.key for c in self.cases if c.adapter is None and c.prompt in prompts}
+        return keys | base
+
     def groups(self, batch_size: int, keys: frozenset[str] | None = None) -> list[Group]:
         """The batches that hold a row of `keys` (default: a selected one), whole: what is
         selected never changes a number."""
@@ -80,7 +86,7 @@ def plans(config: Config, selectors: Sequence[str]) -> list[Plan]:
                 expected="a suite or a glob over case keys"
                 + (f", such as {', '.join(close)}" if close else ""),
                 got=glob,
-                hint="goldens status",
+                hint="goldens status --json",
             )
     return found
 

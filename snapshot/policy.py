@@ -169,7 +169,7 @@ def check_rules(policy: Policy, cases: Sequence[str]) -> None:
                 where=rule.where,
                 expected=f"a glob over the {len(cases)} case keys, such as {cases[0]}",
                 got=rule.case,
-                hint="remove the rule, or see the keys with: goldens status",
+                hint="remove the rule, or see the keys with: goldens status --json",
             )
     text = [rule for rule in policy.relax if rule.tolerance.text is not None]
     logprob = [rule for rule in policy.relax if rule.tolerance.logprob is not None]

@@ -24,7 +24,7 @@ def smollm2(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the real model and the two adapters: `make test` prepares it."""
     if importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed: the base install has no reference")
-    if (PREPARED / "model").is_dir():
+    if (PREPARED / "prepared").is_file():
         return PREPARED
     target = tmp_path_factory.mktemp("smollm2")
     subprocess.run([sys.executable, str(PREPARE), str(target)], check=True)

@@ -15,10 +15,12 @@ class Checked:
     """What ``goldens check`` found.
 
     Attributes:
+        goldens: case files that are there.
         damage: files that cannot be trusted.
         unreferenced: blobs that no golden uses; harmless.
     """
 
+    goldens: int
     damage: tuple[StoreError, ...]
     unreferenced: tuple[str, ...]
 
@@ -33,4 +35,5 @@ def check(config: Config) -> Checked:
     store = Store(config.store)
     damage = store.check()
     unreferenced = () if damage else tuple(map(str, store.unreferenced_blobs()))
-    return Checked(tuple(damage), unreferenced)
+    goldens = sum(1 for _ in config.store.glob("*/*/*/*/*.json"))
+    return Checked(goldens, tuple(damage), unreferenced)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from snapshot.config import Config, Suite
-from snapshot.errors import RunError
+from snapshot.errors import GoldensError, RunError
 from snapshot.fingerprint import Readings, build
 from snapshot.model import Fingerprint, Json
 from snapshot.probe import installed_versions, probe
@@ -58,11 +58,14 @@ def env(config: Config | None, *, dtype: str, batch_size: int | None) -> Here:
 
 def _baselines(config: Config) -> dict[tuple[str, str], Baseline]:
     store = Store(config.store)
-    return {
-        (suite.name, here.slug): resolve(config, store, suite.name, here)
-        for suite in config.suites.values()
-        for here in _fingerprints(suite)
-    }
+    found = {}
+    for suite in config.suites.values():
+        try:
+            for here in _fingerprints(suite):
+                found[suite.name, here.slug] = resolve(config, store, suite.name, here)
+        except GoldensError as error:  # a device that is not here, a damaged fingerprint
+            found[suite.name, suite.device] = Baseline(None, error.what)
+    return found
 
 
 def _fingerprints(suite: Suite) -> list[Fingerprint]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +11,6 @@ from snapshot import __version__
 from snapshot.admission import refusals
 from snapshot.calibrate import calibration
 from snapshot.config import Config
-from snapshot.environ import in_ci
 from snapshot.errors import GoldensError, RecordRefused, RunError, UsageError
 from snapshot.model import (
     REFERENCE,
@@ -74,7 +74,14 @@ def record(
         RunError: a batch could not be run.
         StoreError: an existing golden is damaged; it is not overwritten.
     """
-    if in_ci() and pending is None and not update_in_ci:
+    if pending is not None and _overlap(pending, config.store):
+        raise UsageError(
+            "pending goldens lie outside the goldens",
+            where=f"--pending {pending}",
+            expected=f"a folder that is not in {config.store}, nor around it",
+            got=str(pending.resolve()),
+        )
+    if _in_ci() and pending is None and not update_in_ci:
         raise UsageError(
             "goldens are not recorded in CI",
             where="the environment variable CI is set",
@@ -98,6 +105,16 @@ def record(
     return done
 
 
+def _in_ci() -> bool:
+    """Whether this is a CI job: the variable CI is set to anything but a no."""
+    return os.environ.get("CI", "").lower() not in ("", "0", "false", "no")
+
+
+def _overlap(a: Path, b: Path) -> bool:
+    a, b = a.resolve(), b.resolve()
+    return a.is_relative_to(b) or b.is_relative_to(a)
+
+
 def _record(
     store: Store,
     plan: Plan,
@@ -108,10 +125,15 @@ def _record(
     progress: Progress,
 ) -> list[Recorded]:
     label = f"record {plan.suite.name} {dtype}"
+    for damage in store.check([plan.suite.name]):
+        raise damage  # before hours of work that could not be kept
     with Worker(plan.suite, dtype) as worker:
         here = [worker.fingerprint.at(size) for size in sizes]
         keys = [wanted(environment.slug) for environment in here]
-        runs = [plan.groups(size, chosen) for size, chosen in zip(sizes, keys, strict=True)]
+        runs = [
+            plan.groups(size, plan.with_base_rows(chosen))
+            for size, chosen in zip(sizes, keys, strict=True)
+        ]
         # In float32 no row may depend on its neighbours. Half precision may: that is rounding.
         reorder = dtype == "float32"
         orders = [[group.reversed() for group in run] if reorder else [] for run in runs]
@@ -213,10 +235,9 @@ def _write(
         row.case: store.write(Golden(suite, here.slug, REFERENCE, row, _recorded_by(here)))
         for row in rows
     }
-    if Change.UPDATED in changes.values():
-        # Noise over a selection says nothing of the suite's.
-        noise = noise if plan.whole else recorded.calibration
-        recorded = RecordedFingerprint(suite, here, noise)
+    if Change.UPDATED in changes.values() and plan.whole:
+        # A selection says nothing of the environment that the others were recorded in.
+        recorded = RecordedFingerprint(suite, here, {**recorded.calibration, **noise})
         store.write_fingerprint(recorded)
     return Recorded(suite, here.slug, changes, recorded.calibration)
 

@@ -47,6 +47,13 @@ def verify(config: Config, request: Request) -> Verification:
     store = Store(config.store)
     chosen = plans(config, request.selectors)
     damage = store.check([plan.suite.name for plan in chosen])
+    if request.outputs is not None and len(chosen) > 1:
+        raise UsageError(
+            "recorded outputs are of one suite",
+            where="--from",
+            expected=f"one of {', '.join(plan.suite.name for plan in chosen)}",
+            got=" ".join(request.selectors) or "no selector",
+        )
     run = _reference if request.outputs is None else _outputs
     held = [held for plan in chosen for held in run(config, store, plan, request)]
     return Verification(tuple(held), tuple(damage))
@@ -150,6 +157,9 @@ def _hold(
 ) -> Held:
     """Judges every selected case of one run."""
     suite = plan.suite.name
+    looked_for = baseline.how
+    if baseline.slug is not None:
+        looked_for = f"{baseline.slug} has none of this case"
     results = [
         judge(
             Evidence(
@@ -161,7 +171,7 @@ def _hold(
                 candidate=rows[case.key],
                 golden=shelf.golden(case.key),
                 recorded=shelf.recorded,
-                looked_for=baseline.how,
+                looked_for=looked_for,
                 siblings=shelf.siblings(case),
                 variants=shelf.variants(case.key),
                 strictness=rules[case.key],

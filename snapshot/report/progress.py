@@ -1,4 +1,4 @@
-"""How far a run is: a bar on a terminal, a line a step elsewhere; always on standard error."""
+"""How far a run is: a bar on a terminal, a line each tenth elsewhere; on standard error."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ def progress(label: str, total: int) -> Iterator[Advance]:
     """Yields a function that takes the number of rows that have just been done."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        console.print(f"{label}: {total} rows", highlight=False)
-        yield lambda rows: None
+        yield _lines(console, label, total)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -28,3 +27,16 @@ def progress(label: str, total: int) -> Iterator[Advance]:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(label, total=total)
         yield lambda rows: bar.advance(task, rows)
+
+
+def _lines(console: Console, label: str, total: int) -> Advance:
+    done = 0
+
+    def advance(rows: int) -> None:
+        nonlocal done
+        before, done = done, done + rows
+        if done * 10 // total > before * 10 // total:
+            console.print(f"{label}: {done} of {total} rows", highlight=False, soft_wrap=True)
+
+    console.print(f"{label}: {total} rows", highlight=False, soft_wrap=True)
+    return advance

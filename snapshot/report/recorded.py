@@ -24,6 +24,9 @@ def print_recorded(done: Sequence[Recorded]) -> None:
             soft_wrap=True,
             markup=False,
         )
+        for key, change in item.changes.items():
+            if change is Change.UPDATED:
+                console.print(f"  updated {key}", markup=False, soft_wrap=True)
         measured = power(item.calibration)
         if measured is not None and measured < POWER:
             console.print(

@@ -18,8 +18,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 from snapshot.config import Suite
 from snapshot.errors import RunError
+from snapshot.fingerprint import Readings, build
 from snapshot.model import Array, Fingerprint, Generated, GenerationCase, Json, Observation
-from snapshot.probe import fingerprint
+from snapshot.probe import probe
 from snapshot.runners import weights
 from snapshot.suite import Group
 
@@ -39,7 +40,8 @@ class Reference:
 
     def __init__(self, suite: Suite, dtype: str) -> None:
         self._suite = suite
-        self._device = _device(suite.device)
+        readings = probe(device=None if suite.device == "auto" else suite.device)
+        self._device = _device(readings)
         model_source = weights.locate(suite.model, suite.root)
         adapter_sources = {
             name: weights.locate(text, suite.root) for name, text in suite.adapters.items()
@@ -75,10 +77,9 @@ class Reference:
             )
             for name, source in adapter_sources.items()
         }
-        self.fingerprint: Fingerprint = fingerprint(
+        self.fingerprint: Fingerprint = build(
+            readings,
             dtype=dtype,
-            batch_size=None,
-            device=self._device,
             extra={
                 "attention": self._model.config._attn_implementation,
                 "adapter_path": "peft adapter_names" if adapter_sources else None,
@@ -205,20 +206,15 @@ class Reference:
 # ---------------------------------------------------------------------- loading
 
 
-def _device(wanted: str) -> str:
-    """Where to run. A GPU build that sees no GPU runs nothing unless told to use the CPU."""
-    if wanted != "auto":
-        return wanted
-    build = "cuda" if torch.version.cuda or torch.version.hip else None
-    if build is None and hasattr(torch, "xpu") and torch.xpu.is_available():
-        build = "xpu"
-    if build == "cuda" and torch.cuda.device_count() == 0:
+def _device(readings: Readings) -> str:
+    """torch's name of where to run. A GPU build that sees no GPU runs nothing unasked."""
+    if readings.backend in ("cuda", "rocm", "xpu") and readings.device is None:
         raise RunError(
             "not run: this torch is built for a GPU and sees none",
-            where=f"torch {torch.__version__}",
+            where=f"torch {readings.torch}, {readings.backend}",
             hint='make the GPU visible, or set device = "cpu" in the suite',
         )
-    return build or "cpu"
+    return "cuda" if readings.backend == "rocm" else readings.backend  # AMD's are cuda to torch
 
 
 def _load_tokenizer(source: weights.Source) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -10,11 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from snapshot.errors import ConfigError, RunError
+from snapshot.errors import ConfigError, RunError, StoreError
 from snapshot.model import Json
+from snapshot.store.files import write_atomic
 
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
-_WEIGHTS = ("*.safetensors", "*.bin")
+# Pickled weights count where there are no others; training_args.bin is none.
+_WEIGHTS = ("*.safetensors", "*model*.bin")
 # Keys that say where a file came from or who wrote it, not what it computes.
 _VOLATILE = frozenset(
     {
@@ -104,8 +108,15 @@ def _from_hub(text: str) -> Source:
 
     name, _, revision = text.partition("@")
     patterns = ["*.safetensors", "*.json", "*.model", "*.jinja", "*.txt"]
+
+    def download(*more: str) -> Path:
+        wanted = [*patterns, *more]
+        return Path(snapshot_download(name, revision=revision or None, allow_patterns=wanted))
+
     try:
-        folder = Path(snapshot_download(name, revision=revision or None, allow_patterns=patterns))
+        folder = download()
+        if not any(folder.glob(_WEIGHTS[0])):
+            folder = download(_WEIGHTS[1])
     except Exception as error:  # the hub client raises a dozen kinds, offline ones included
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise RunError(
@@ -126,21 +137,20 @@ def ids_digest(ids: Iterable[int]) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """sha256 of a file, remembered by its path, size and time: weights are large."""
+    """sha256 of a file, remembered by its path, inode, size and times: weights are large."""
     stat = path.stat()
-    key = f"{path.resolve()}\0{stat.st_size}\0{stat.st_mtime_ns}"
-    memory = _cache_folder() / hashlib.sha256(key.encode()).hexdigest()
-    try:
-        return memory.read_text(encoding="ascii")
-    except OSError:
-        pass
+    # The change time too: a copy that keeps the modification time is another file.
+    facts = (path.resolve(), stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+    memory = _cache_folder() / hashlib.sha256(repr(facts).encode()).hexdigest()
+    with contextlib.suppress(OSError, ValueError):
+        remembered = memory.read_text(encoding="ascii")
+        if _DIGEST.fullmatch(remembered):
+            return remembered
     with path.open("rb") as file:
         digest = "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
-    try:
+    with contextlib.suppress(OSError, StoreError):  # a read-only home: slower next time
         memory.parent.mkdir(parents=True, exist_ok=True)
-        memory.write_text(digest, encoding="ascii")
-    except OSError:
-        pass  # a read-only home: slower next time, nothing else
+        write_atomic(memory, digest.encode())
     return digest
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -45,7 +46,7 @@ class Blobs:
                 where=str(path),
                 expected=f"the blob that {referrer} names",
                 got="no such file",
-                hint=f"git checkout -- {path}",
+                hint=f"git checkout -- {shlex.quote(str(path))}",
             ) from None
         return blob.decode(data, digest, str(path))
 

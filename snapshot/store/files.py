@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import secrets
+import shlex
 import stat
 from pathlib import Path
 
@@ -139,7 +140,7 @@ def _not_regular(path: Path, got: str) -> DamagedGolden:
         where=str(path),
         expected="a regular file",
         got=got,
-        hint=f"git checkout -- {path}",
+        hint=f"git checkout -- {shlex.quote(str(path))}",
     )
 
 
@@ -149,7 +150,7 @@ def _too_large(path: Path, limit: int, got: str) -> DamagedGolden:
         where=str(path),
         expected=f"at most {limit} bytes",
         got=got,
-        hint=f"git checkout -- {path}",
+        hint=f"git checkout -- {shlex.quote(str(path))}",
     )
 
 

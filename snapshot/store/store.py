@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from snapshot.errors import DamagedGolden, MissingGolden, StoreError
-from snapshot.model import REFERENCE, Array, Golden, RecordedFingerprint
+from snapshot.model import Array, Golden, RecordedFingerprint
 from snapshot.names import is_safe_component
 from snapshot.store import blob, casefile, files, fingerprintfile, migrate, records
 from snapshot.store.blobs import FOLDER, Blobs, LazyArrays
@@ -223,13 +223,12 @@ class Store:
             got = _listing("subjects", subjects)
         else:
             got = _listing("cases", self.cases(suite, slug, subject))
-        engine = "" if subject == REFERENCE else f" --engine {shlex.quote(subject)}"
         return MissingGolden(
             "no golden was recorded for this case",
             where=str(path),
             expected=f"{key} of {subject} at {slug}",
             got=got,
-            hint=f"goldens record {shlex.quote(key)}{engine}",
+            hint=f"goldens record {shlex.quote(key)}",
         )
 
 

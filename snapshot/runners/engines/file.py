@@ -59,7 +59,7 @@ def read_outputs(path: Path, cases: Collection[str]) -> dict[str, Observation | 
                 where=where,
                 expected=f"{close[0]}?" if close else "a case key of the suite",
                 got=_shown(key),
-                hint="goldens status",
+                hint="goldens status --json",
             )
         if key in found:
             raise UsageError("the case stands twice", where=where, got=_shown(key))
