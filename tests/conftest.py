@@ -14,6 +14,10 @@ import pytest
 # long. Here and in every process that a test starts: one.
 os.environ["OMP_NUM_THREADS"] = "1"
 
+# Tests say themselves when they are in CI, and what a terminal can do.
+for name in ("CI", "NO_COLOR", "FORCE_COLOR"):
+    os.environ.pop(name, None)
+
 ROOT = Path(__file__).resolve().parents[1]
 PREPARE = ROOT / "examples" / "smollm2" / "prepare.py"
 PREPARED = ROOT / ".cache" / "smollm2"
@@ -29,11 +33,3 @@ def smollm2(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("smollm2")
     subprocess.run([sys.executable, str(PREPARE), str(target)], check=True)
     return target
-
-
-@pytest.fixture(autouse=True)
-def outside_ci(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests say themselves when they are in CI."""
-    monkeypatch.delenv("CI", raising=False)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.delenv("FORCE_COLOR", raising=False)

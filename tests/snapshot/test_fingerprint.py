@@ -470,7 +470,7 @@ def real(**environ: str) -> tuple[dict[str, Any], str | None]:
     clean = {
         name: value
         for name, value in os.environ.items()
-        if not re.match(r"(ATEN|ONEDNN|DNNL|OMP|MKL)_", name)
+        if not re.match(r"(ATEN|ONEDNN|DNNL|OMP|MKL|TRITON)_", name)
     }
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT],
