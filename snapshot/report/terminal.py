@@ -112,13 +112,12 @@ def _window(runs: list[Run]) -> Iterator[Run]:
             left -= len(kept)
             yield Run(kept, kept)
         else:
-            sides = [side if len(side) <= left else side[:left] + "…" for side in _sides(run)]
+            sides = [
+                side if len(side) <= left else side[:left] + "…"
+                for side in (run.golden, run.candidate)
+            ]
             left -= max(map(len, sides))
             yield Run(*sides)
-
-
-def _sides(run: Run) -> tuple[str, str]:
-    return run.golden, run.candidate
 
 
 def _finding(finding: Finding) -> str:

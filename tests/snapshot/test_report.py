@@ -251,4 +251,5 @@ def test_the_json_report_never_holds_nan() -> None:
     def refuse(name: str) -> None:
         raise AssertionError(name)
 
-    json.loads(to_json(found), parse_constant=refuse)
+    report = json.loads(to_json(found), parse_constant=refuse)
+    assert report["runs"][0]["results"]

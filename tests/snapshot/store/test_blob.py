@@ -18,7 +18,7 @@ from snapshot.store import blob
 DTYPES = sorted(blob.dtypes())
 
 
-def _round_trip(array: Array) -> None:
+def assert_round_trip(array: Array) -> None:
     """Read-back equals the array in dtype, shape and bits."""
     digest = blob.digest(array)
     back = blob.decode(blob.encode(array), digest, "x.zst")
@@ -48,8 +48,8 @@ def test_every_dtype_round_trips_every_bit_pattern(name: str) -> None:
     dtype = blob.dtypes()[name]
     for size in (7, 64, 4096):
         bits = np.random.default_rng(size).integers(0, 256, size * dtype.itemsize, dtype=np.uint8)
-        _round_trip(bits.view(dtype))
-        _round_trip(np.repeat(bits[: dtype.itemsize], size).view(dtype))
+        assert_round_trip(bits.view(dtype))
+        assert_round_trip(np.repeat(bits[: dtype.itemsize], size).view(dtype))
 
 
 def test_bfloat16_and_every_float8_are_among_the_dtypes() -> None:
@@ -99,7 +99,7 @@ def test_any_layout_round_trips_value_shape_and_dtype(
 ) -> None:
     """C33"""
     values = np.random.default_rng(1).integers(0, 2, (1000, 32))
-    _round_trip(np.asarray(view(values.astype(blob.dtypes()[name]))))
+    assert_round_trip(np.asarray(view(values.astype(blob.dtypes()[name]))))
 
 
 def test_shapes_that_hold_the_same_bytes_have_digests_of_their_own() -> None:
@@ -126,7 +126,7 @@ def test_any_strided_view_round_trips(
     count = int(np.prod(shape, dtype=int))
     array = np.frombuffer(np.random.default_rng(seed).bytes(count * dtype.itemsize), dtype)
     view = array.reshape(shape).transpose([axis for axis in axes if axis < len(shape)])
-    _round_trip(view[tuple(slice(None, None, step) for step in steps[: len(shape)])])
+    assert_round_trip(view[tuple(slice(None, None, step) for step in steps[: len(shape)])])
 
 
 def test_an_array_that_is_read_cannot_be_changed() -> None:
