@@ -388,11 +388,6 @@ def differences(recorded: Fingerprint, here: Fingerprint) -> tuple[Difference, .
     return tuple(Difference(name, a, b) for name, a, b in pairs if a != b)
 
 
-def compare(recorded: Fingerprint, here: Fingerprint) -> list[str]:
-    """``transformers 5.23.0 -> 5.24.0``, ``numeric mode: TF32 off -> on``..."""
-    return [str(difference) for difference in differences(recorded, here)]
-
-
 def numeric_mode_warning(recorded: Fingerprint, here: Fingerprint) -> str | None:
     """One sentence where a setting that changes numbers is not the recording's; else None."""
     changes = [d.change for d in differences(recorded, here) if d.numeric_mode]

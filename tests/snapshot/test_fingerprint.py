@@ -26,7 +26,6 @@ from snapshot.fingerprint import (
     Device,
     Readings,
     build,
-    compare,
     cpu_arch,
     differences,
     numeric_mode_warning,
@@ -42,6 +41,10 @@ GPU = "GPU-52a3a85d-3c55-ca3a-a955-82c69ed360fc"
 
 
 # ------------------------------------------------------------------------ fakes
+
+
+def compare(recorded: Fingerprint, here: Fingerprint) -> list[str]:
+    return [str(difference) for difference in differences(recorded, here)]
 
 
 def forbidden(*_: object, **__: object) -> Any:
