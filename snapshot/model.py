@@ -279,6 +279,89 @@ class Divergence:
 
 
 @dataclass(frozen=True)
+class Distance:
+    """How far two sets of logprobs are apart.
+
+    Attributes:
+        count: values compared; 0 means that nothing was, which is never "close".
+        rms: root mean square of the differences, in nats.
+        max: largest absolute difference, in nats.
+        where: which value that is: ``prompt token 3``, ``step 5``, ``step 5, token 198``.
+    """
+
+    count: int
+    rms: float
+    max: float
+    where: str
+
+    def __str__(self) -> str:
+        if self.count == 0:
+            return "0 values compared"
+        return f"rms {self.rms:.2g}, max {self.max:.2g} at {self.where} ({self.count} values)"
+
+
+@dataclass(frozen=True)
+class GroupTest:
+    """One question put to all rows of an adapter, or of the base, prompt by prompt.
+
+    Attributes:
+        group: the adapter, or ``base``.
+        question: ``adapter strength`` or ``error ratio`` (see `snapshot.attribute`).
+        estimate: the answer over all prompts; `low` to `high` is its 95 % interval.
+        expected: what it is where nothing is wrong.
+        p: probability of an answer this far off where nothing is wrong, Holm-adjusted over
+            the groups.
+        detectable: the smallest distance from `expected` that would be found four times in
+            five with this many prompts.
+        prompts: how many prompts there are.
+        significant: whether it says that something is wrong.
+    """
+
+    group: str
+    question: str
+    estimate: float
+    low: float
+    high: float
+    expected: float
+    p: float
+    detectable: float
+    prompts: int
+    significant: bool
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """Who moved: the reference since the recording, or the candidate from the reference.
+
+    Attributes:
+        reference_text: what the reference says here and now, in the candidate's batch where
+            that is known, otherwise in the golden's.
+        drift: from the golden to the reference here and now; None where no value compares.
+        drift_step: the step at which those two part; None where their tokens are equal.
+        deviation: from the reference here and now to the candidate.
+        deviation_step: the step at which those two part.
+        allowed_rms, allowed_max: how far the candidate may be from the reference here.
+        errors: rms distance from the float32 answer on the golden's tokens, in nats, of
+            ``golden``, ``reference`` and ``candidate``; without those that are not known.
+        tests: what all rows of this adapter say together.
+        changes: what changed in the environment since the recording.
+        notes: what could not be run, and why.
+    """
+
+    reference_text: str | None = None
+    drift: Distance | None = None
+    drift_step: int | None = None
+    deviation: Distance | None = None
+    deviation_step: int | None = None
+    allowed_rms: float | None = None
+    allowed_max: float | None = None
+    errors: Mapping[str, float] = field(default_factory=dict)
+    tests: tuple[GroupTest, ...] = ()
+    changes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Result:
     """The verdict on one case and what it rests on.
 
@@ -292,6 +375,10 @@ class Result:
         notes: what is worth knowing and does not change the verdict.
         golden_text, candidate_text: both texts where they differ or are shown.
         divergence: where they part.
+        distance: of their logprobs; None where nothing compares.
+        scores: ROUGE-L by metric, where the texts differ and may be scored.
+        relaxed: the relax rules (file and key) that a WITHIN rests on.
+        attribution: who moved, where that was looked into.
     """
 
     suite: str
@@ -306,3 +393,7 @@ class Result:
     golden_text: str | None = None
     candidate_text: str | None = None
     divergence: Divergence | None = None
+    distance: Distance | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    relaxed: tuple[str, ...] = ()
+    attribution: Attribution | None = None

@@ -9,29 +9,7 @@ import numpy as np
 
 from snapshot.metrics.shape import require_shape
 from snapshot.metrics.tokens import first_difference
-from snapshot.model import Array, Observation
-
-
-@dataclass(frozen=True)
-class Distance:
-    """How far two sets of logprobs are apart.
-
-    Attributes:
-        count: values compared; 0 means that nothing was, which is never "close".
-        rms: root mean square of the differences, in nats.
-        max: largest absolute difference, in nats.
-        where: which value that is: ``prompt token 3``, ``step 5``, ``step 5, token 198``.
-    """
-
-    count: int
-    rms: float
-    max: float
-    where: str
-
-    def __str__(self) -> str:
-        if self.count == 0:
-            return "0 values compared"
-        return f"rms {self.rms:.2g}, max {self.max:.2g} at {self.where} ({self.count} values)"
+from snapshot.model import Array, Distance, Observation
 
 
 def deltas(golden: Observation, candidate: Observation) -> Array:
