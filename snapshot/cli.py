@@ -48,6 +48,14 @@ def _selection(command: F) -> F:
     return command
 
 
+_attribute = click.option(
+    "--attribute",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Run the reference to tell who moved: where a case fails and it can be run; for every "
+    "case, also where outputs from elsewhere are held to it; or never.",
+)
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _as_of = click.option(
     "--as-of", type=click.DateTime(["%Y-%m-%d"]), callback=_day, help="Judge expiry then."
@@ -217,6 +225,7 @@ def record(
 )
 @click.option("--environment", metavar="NAME", help="The declared environment of those outputs.")
 @click.option("--against", metavar="SLUG", help="Hold to this recorded fingerprint.")
+@_attribute
 @_as_of
 @_as_json
 @click.pass_context
@@ -228,6 +237,7 @@ def verify(
     outputs: Path | None,
     environment: str | None,
     against: str | None,
+    attribute: str,
     as_of: datetime.date,
     as_json: bool,
 ) -> None:
@@ -241,7 +251,9 @@ def verify(
     from snapshot.commands.verify import verify as run
     from snapshot.report.progress import progress
 
-    request = Request(selectors, batch_size, dtype, outputs, environment, against, as_of, progress)
+    request = Request(
+        selectors, batch_size, dtype, outputs, environment, against, attribute, as_of, progress
+    )
     found = run(_load(context), request)
     if as_json:
         from snapshot.report.jsonreport import to_json
