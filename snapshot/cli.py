@@ -144,7 +144,7 @@ def status(context: click.Context, as_json: bool, as_of: datetime.date) -> None:
     if as_json:
         click.echo(as_json_text(found))
     else:
-        print_status(found)
+        print_status(found, as_of)
 
 
 @main.command()
@@ -254,12 +254,15 @@ def verify(
 
     from snapshot.commands.verify import Request
     from snapshot.commands.verify import verify as run
+    from snapshot.history import remember
     from snapshot.report.progress import progress
 
     request = Request(
         selectors, batch_size, dtype, outputs, environment, against, attribute, as_of, progress
     )
-    found = run(_load(context), request)
+    config = _load(context)
+    found = run(config, request)
+    remember(config, found)
     if as_json:
         from snapshot.report.jsonreport import to_json
 

@@ -439,3 +439,28 @@ class Result:
     relaxed: tuple[str, ...] = ()
     attribution: Attribution | None = None
     steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What one earlier verification saw of one case.
+
+    Attributes:
+        day: ISO date.
+        suite, subject, slug, case: what was judged, and the fingerprint it ran in.
+        verdict: how it ended.
+        strict: whether it passes without any relaxation.
+        rms, max: of its logprob differences, in nats; None where nothing compares.
+        scores: ROUGE-L by metric, where texts differed and were scored.
+    """
+
+    day: str
+    suite: str
+    subject: str
+    slug: str
+    case: str
+    verdict: str
+    strict: bool
+    rms: float | None = None
+    max: float | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
