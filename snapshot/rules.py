@@ -15,6 +15,7 @@ from snapshot.evidence import Evidence
 from snapshot.metrics.logprobs import prompt_deltas
 from snapshot.metrics.ties import near_tie, tie_bound
 from snapshot.model import BASE, Divergence, Finding, Verdict
+from snapshot.policy import Tolerance
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,7 @@ def tie(e: Evidence, c: Comparison, noise: Floor) -> Ruling | None:
 def within(e: Evidence, c: Comparison, noise: Floor) -> Ruling | None:
     """Inside what the policy tolerates; what is left is said."""
     tolerance = e.strictness.tolerance
-    unloosened = tolerance.text is None and tolerance.logprob is None
-    if e.beyond(c, noise) or (unloosened and deviates(e, c)):
+    if tolerance == Tolerance() or e.beyond(c, noise):
         return None
     said: list[str] = []
     if tolerance.text is not None and not c.same_output:
