@@ -16,7 +16,7 @@ from snapshot.ledger import Entry
 
 def print_status(suites: Sequence[SuiteStatus], day: datetime.date) -> None:
     """A block a suite."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
 
     def say(line: str, style: str = "") -> None:
         console.print(line, style=style, markup=False, soft_wrap=True)

@@ -18,7 +18,7 @@ _LONGEST = 160  # characters of a wording
 
 def print_sweeps(sweeps: Sequence[Sweep]) -> None:
     """A matrix a dtype, then the wordings of every case that has more than one."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     for sweep in sweeps:
         console.print(f"\n{_title(sweep)}", style="bold", markup=False, soft_wrap=True)
         rows = [["case", *sweep.columns], *(_row(case) for case in sweep.cases)]
