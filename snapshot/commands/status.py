@@ -71,9 +71,8 @@ def relaxations(
 ) -> list[Entry]:
     """The ledger of one suite."""
     suite = plan.suite
-    noise = [
-        store.read_fingerprint(suite.name, s).calibration for s in store.fingerprints(suite.name)
-    ]
+    recorded = {s: store.read_fingerprint(suite.name, s) for s in store.fingerprints(suite.name)}
+    noise = [floor(entry.calibration, same_batch=False).max for entry in recorded.values()]
     return ledger(
         suite.name,
         suite.policy,
@@ -81,7 +80,8 @@ def relaxations(
         history,
         day,
         since=since(config.path, [*suite.policy.relax, *suite.policy.quarantine]),
-        floor=max((floor(measured, same_batch=False).max for measured in noise), default=0.0),
+        floor=max(noise, default=0.0),
+        environments={slug: entry.fingerprint for slug, entry in recorded.items()},
     )
 
 

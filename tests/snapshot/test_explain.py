@@ -226,7 +226,9 @@ RESULTS = st.builds(
     st.none() | st.just(ROCM7.slug),
     st.sampled_from(list(Verdict)),
     TEXT,
-    findings=st.lists(st.builds(Finding, st.just("run"), TEXT, TEXT, TEXT, TEXT), max_size=2).map(tuple),
+    findings=st.lists(st.builds(Finding, st.just("run"), TEXT, TEXT, TEXT, TEXT), max_size=2).map(
+        tuple
+    ),
     notes=st.lists(TEXT, max_size=2).map(tuple),
     golden_text=st.none() | TEXT,
     candidate_text=st.none() | TEXT,
