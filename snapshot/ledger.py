@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from snapshot.calibrate import Floor
 from snapshot.model import Fingerprint, Observed, Verdict
 from snapshot.policy import Policy, Rule, Tolerance
 
@@ -64,7 +65,7 @@ def ledger(
     day: datetime.date,
     *,
     since: Mapping[str, datetime.date],
-    floor: float,
+    floor: Floor,
     environments: Mapping[str, Fingerprint],
 ) -> list[Entry]:
     """Every relaxation of a suite.
@@ -73,8 +74,8 @@ def ledger(
         cases: the configured case keys.
         history: of any suite and case; others are skipped.
         since: by `Rule.where`: the day it was committed.
-        floor: the largest logprob noise that is recorded, in nats: what strictness allows
-            where the suite gives no bound of its own; 0.0 where unknown.
+        floor: the largest logprob noise that is recorded: what strictness allows where the
+            suite gives no bound of its own; 0.0 where unknown.
         environments: by slug, as far as known: where a rule's condition holds.
     """
     configured = frozenset(cases)
@@ -208,7 +209,7 @@ def _narrower(
 
 
 def _raised(
-    tolerance: Tolerance, before: Tolerance, covered: Sequence[Observed], floor: float
+    tolerance: Tolerance, before: Tolerance, covered: Sequence[Observed], floor: Floor
 ) -> list[str]:
     """How much looser a logprob bound is than without it, and than what was observed."""
     if tolerance.logprob is None:
@@ -219,7 +220,7 @@ def _raised(
         values = _values(covered, name)
         if bound is None:
             continue
-        strict = getattr(before.logprob, name) if before.logprob is not None else floor
+        strict = getattr(before.logprob or floor, name)
         said = []
         if strict and bound > strict:
             factor = bound / strict

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from snapshot.blame import since
-from snapshot.calibrate import floor, power
+from snapshot.calibrate import Floor, floor, power
 from snapshot.config import Config
 from snapshot.errors import StoreError, UsageError
 from snapshot.history import recall
@@ -72,7 +72,7 @@ def relaxations(
     """The ledger of one suite."""
     suite = plan.suite
     recorded = {s: store.read_fingerprint(suite.name, s) for s in store.fingerprints(suite.name)}
-    noise = [floor(entry.calibration, same_batch=False).max for entry in recorded.values()]
+    noise = [floor(entry.calibration, same_batch=False) for entry in recorded.values()]
     return ledger(
         suite.name,
         suite.policy,
@@ -80,7 +80,11 @@ def relaxations(
         history,
         day,
         since=since(config.path, [*suite.policy.relax, *suite.policy.quarantine]),
-        floor=max(noise, default=0.0),
+        floor=Floor(
+            "measured",
+            rms=max((one.rms for one in noise), default=0.0),
+            max=max((one.max for one in noise), default=0.0),
+        ),
         environments={slug: entry.fingerprint for slug, entry in recorded.items()},
     )
 

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snapshot import history
+from snapshot.calibrate import Floor
 from snapshot.config import Config, load
 from snapshot.errors import StoreError
 from snapshot.history import FOLDER, recall, remember
@@ -210,7 +211,7 @@ def test_whatever_is_recalled_a_ledger_can_be_made_of(
     both = Tolerance(TextTolerance(0.5, "unicode-lcs"), LogprobTolerance(max=1.0, rms=1.0))
     policy = Policy(tolerance=both, relax=(rule(tolerance=both),), quarantine=(rule(),))
     found = list(history._read(path))
-    ledger("s", policy, [KEY], found, DAY, since={}, floor=0.1, environments={})
+    ledger("s", policy, [KEY], found, DAY, since={}, floor=Floor("", 0.1, 0.1), environments={})
 
 
 def test_only_the_latest_runs_are_kept(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from snapshot.calibrate import Floor
 from snapshot.commands.status import RecordedStatus, SuiteStatus
 from snapshot.ledger import QUARANTINE, RELAX, TOLERANCE, Entry, ledger
 from snapshot.model import Observed
@@ -51,7 +52,7 @@ def seen(
 
 
 def entries(policy: Policy, *history: Observed, **fields: Any) -> list[Entry]:
-    usual: dict[str, Any] = {"since": {}, "floor": 0.0, "environments": KNOWN}
+    usual: dict[str, Any] = {"since": {}, "floor": Floor("", 0.0, 0.0), "environments": KNOWN}
     return ledger(SUITE, policy, fields.pop("cases", CASES), history, DAY, **{**usual, **fields})
 
 
@@ -107,7 +108,7 @@ def test_under_the_narrowed_rule_the_other_shapes_keep_their_limit() -> None:
 
 def test_a_limit_raised_over_the_measured_noise_is_flagged_as_well() -> None:
     """C21, where the suite had no bound of its own."""
-    found = relaxed(RAISED, *runs_of_c21(), cases=SHAPES, floor=3e-4)
+    found = relaxed(RAISED, *runs_of_c21(), cases=SHAPES, floor=Floor("", 1e-4, 3e-4))
     assert (
         "logprob max: limit raised 333x, from 0.0003 to 0.1, 99% of 100 observations "
         in (found.advice[-1])
@@ -116,7 +117,9 @@ def test_a_limit_raised_over_the_measured_noise_is_flagged_as_well() -> None:
 
 def test_a_suite_s_own_tolerance_loosens_everyone_without_a_word() -> None:
     """C21: a reason, an owner, a scope and an expiry are required, which only a rule has."""
-    (found,) = entries(Policy(tolerance=LOOSE), *runs_of_c21(), cases=SHAPES, floor=3e-4)
+    (found,) = entries(
+        Policy(tolerance=LOOSE), *runs_of_c21(), cases=SHAPES, floor=Floor("", 1e-4, 3e-4)
+    )
     assert (found.kind, found.rule, found.days_left, found.covers) == (TOLERANCE, None, None, 10)
     assert "without reason, owner or expiry" in found.advice[0]
     assert "limit raised 333x" in found.advice[1]
@@ -132,9 +135,18 @@ def test_how_many_times_is_never_rounded_to_nothing(before: float, said: str) ->
     assert f"limit raised {said}" in relaxed(RAISED, suite=suite).advice[0]
 
 
+def test_each_bound_is_weighed_against_noise_of_its_own_kind() -> None:
+    both = rule(tolerance=Tolerance(logprob=LogprobTolerance(max=0.3, rms=0.3)))
+    most, rms = relaxed(both, floor=Floor("", rms=0.01, max=0.1)).advice
+    assert most == "logprob max: limit raised 3x, from 0.1 to 0.3"
+    assert rms == "logprob rms: limit raised 30x, from 0.01 to 0.3"
+
+
 def test_a_limit_that_is_not_raised_or_used_up_is_not_flagged() -> None:
     assert not relaxed(RAISED, suite=LOOSE).advice
-    assert not any("limit" in a for a in relaxed(RAISED, seen(most=0.1), floor=0.1).advice)
+    assert not any(
+        "limit" in a for a in relaxed(RAISED, seen(most=0.1), floor=Floor("", 0.1, 0.1)).advice
+    )
 
 
 # ------------------------------------------------------------------------- not needed
