@@ -171,12 +171,17 @@ def test_an_engine_that_follows_the_reference_which_moved_is_drift() -> None:
         assert "the reference itself moved here, and the candidate follows it" in found.headline
 
 
-def test_an_engine_that_follows_an_unmoved_reference_is_at_fault_itself() -> None:
-    """It can differ from the golden and not from the reference only by what was not compared."""
+def test_half_the_way_to_a_reference_that_moved_is_drift() -> None:
     moved = shifted(UNMOVED, FLOOR * 1.5)
     found = engine(moved, Now(golden_batch=shifted(UNMOVED, FLOOR * 0.7)))
     assert found.verdict is Verdict.DRIFT
-    assert engine(moved, Now(golden_batch=UNMOVED)).verdict is Verdict.REGRESSION
+
+
+def test_an_engine_that_moved_while_the_reference_did_not_is_no_drift_unmeasured() -> None:
+    """Without measured noise nothing says that it left the reference, but it left the golden."""
+    found = engine(NEAR, Now(golden_batch=UNMOVED), recorded=recorded())
+    assert found.verdict is Verdict.REGRESSION
+    assert found.headline.endswith("the reference here still gives the golden")
 
 
 def test_the_reference_still_gives_the_golden_and_the_candidate_does_not() -> None:
@@ -341,6 +346,11 @@ def test_a_significant_test_makes_no_drift_of_a_fault() -> None:
     """The reference moved, and so did the candidate, but not along with it."""
     found = engine(shifted(MOVED_HERE, 0.01), Now(golden_batch=MOVED_HERE, tests=BROKEN))
     assert found.verdict is Verdict.REGRESSION
+
+
+def test_the_reference_s_exact_bits_follow_it_whatever_the_other_rows_say() -> None:
+    now = Now(golden_batch=MOVED_HERE, tests=BROKEN)
+    assert engine(MOVED_HERE, now).verdict is Verdict.DRIFT
 
 
 def test_a_candidate_that_gives_the_golden_did_not_move_when_the_reference_did() -> None:

@@ -155,8 +155,19 @@ def test_twice_the_error_is_found_and_half_of_it_is_no_fault() -> None:
     assert not better.significant
 
 
-def test_a_ratio_below_what_attention_does_is_no_fault() -> None:
-    assert not wizard(error=1.2)[ERROR].significant
+@pytest.mark.parametrize(("ratio", "significant"), [(1.2, False), (1.3, True)])
+def test_a_ratio_below_what_attention_does_is_no_fault(ratio: float, significant: bool) -> None:
+    rows = []
+    for entry in (row(i) for i in range(8)):
+        sides = [
+            np.concatenate([side.arrays["prompt_logprobs"], side.arrays["logprobs"]])
+            for side in (entry.reference, entry.truth)
+        ]
+        further = seen(sides[1] + ratio * (sides[0] - sides[1]))
+        rows.append(dataclasses.replace(entry, candidate=further))
+    found = asked({"w": rows})["w"][ERROR]
+    assert found.estimate == pytest.approx(ratio, rel=1e-3)
+    assert found.significant == significant
 
 
 def test_a_float32_suite_has_no_error_ratio() -> None:

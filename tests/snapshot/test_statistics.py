@@ -77,6 +77,10 @@ def test_the_sampled_answer_is_near_the_exact_one() -> None:
     assert sign_flip(draws) == pytest.approx(brute_force(draws), abs=0.02)
 
 
+def test_a_sample_that_never_reaches_the_observed_still_holds_it() -> None:
+    assert sign_flip([1.0] * 40) == 1 / (RESAMPLES + 1)
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize("count", [6, EXACT + 3])
 def test_a_value_that_is_no_number_proves_nothing(bad: float, count: int) -> None:
@@ -175,3 +179,9 @@ def test_prompts_that_agree_leave_no_doubt_and_others_leave_less_the_more_there_
     few, many = (bootstrap(draws[:n], np.ones(n)) for n in (20, 200))
     assert many[1] - many[0] < (few[1] - few[0]) / 2
     assert few[0] < few[1]
+
+
+def test_nineteen_intervals_in_twenty_hold_the_truth() -> None:
+    draws = np.random.default_rng(11).normal(0.5, 1, (100, 30))
+    intervals = [bootstrap(row, np.ones(30)) for row in draws]
+    assert 0.88 <= np.mean([low <= 0.5 <= high for low, high in intervals]) <= 0.99
