@@ -205,6 +205,18 @@ def test_other_words_at_a_near_tie_tell_nothing_without_forced_scoring() -> None
     assert "at a near-tie, and without forced scoring nothing tells" in found.headline
 
 
+@pytest.mark.parametrize(
+    ("by", "verdict"), [(0.01, Verdict.DRIFT), (FLOOR * 2, Verdict.REGRESSION)]
+)
+def test_forced_scoring_tells_whether_it_follows_a_reference_that_moved(
+    by: float, verdict: Verdict
+) -> None:
+    """Both left the golden, and part from each other at a near-tie."""
+    then = observation(OTHER)
+    now = Now(golden_batch=tied(MASSIVE, MOVED), forced=then, candidate_forced=shifted(then, by))
+    assert engine(tied(MOVED, MASSIVE), now, golden=held(then)).verdict is verdict
+
+
 def test_beyond_the_floor_before_a_near_tie_is_a_regression_even_so() -> None:
     here = tied(MASSIVE, MOVED)
     wrong = shifted(tied(MOVED, MASSIVE), FLOOR * 2)
