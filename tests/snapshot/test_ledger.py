@@ -293,6 +293,11 @@ def test_a_proposal_is_never_broader_than_the_rule() -> None:
     assert proposed(found) == []
 
 
+def test_another_spelling_of_the_same_cases_is_no_proposal() -> None:
+    found = relaxed(rule("base/?", tolerance=LOOSE), *(seen(case, 0.05) for case in CASES[:5]))
+    assert proposed(found) == []
+
+
 def test_a_condition_is_proposed_where_one_environment_needed_it() -> None:
     only = f"only {ROCM10.slug} needed it: say so with when"
     there = seen(most=0.05, slug=ROCM10.slug)
