@@ -301,6 +301,37 @@ class Distance:
 
 
 @dataclass(frozen=True)
+class Trace:
+    """Logprobs of the chosen tokens around where two generations part, for a plot.
+
+    Attributes:
+        first: step of the first value.
+        golden, candidate: one value a step, in nats; None where unknown or not finite.
+        parted: the step at which the two part; None where they do not.
+    """
+
+    first: int
+    golden: tuple[float | None, ...]
+    candidate: tuple[float | None, ...]
+    parted: int | None = None
+
+
+@dataclass(frozen=True)
+class RowErrors:
+    """Errors of a kernel's output by row, for a heat map.
+
+    Attributes:
+        quantity: what the values are, ``rel-L2 against the float64 oracle``.
+        values: by sequence, then by head; None where a row holds NaN or an infinity.
+        bound: above which a row is wrong; None where there is none.
+    """
+
+    quantity: str
+    values: tuple[tuple[float | None, ...], ...]
+    bound: float | None = None
+
+
+@dataclass(frozen=True)
 class GroupTest:
     """One question put to all rows of an adapter, or of the base, prompt by prompt.
 
@@ -379,6 +410,8 @@ class Result:
         scores: ROUGE-L by metric, where the texts differ and may be scored.
         relaxed: the relax rules (file and key) that a WITHIN rests on.
         attribution: who moved, where that was looked into.
+        trace: logprobs around the divergence, where the tokens part.
+        rows: errors by (sequence, head), of a kernel.
     """
 
     suite: str
@@ -397,3 +430,5 @@ class Result:
     scores: Mapping[str, float] = field(default_factory=dict)
     relaxed: tuple[str, ...] = ()
     attribution: Attribution | None = None
+    trace: Trace | None = None
+    rows: RowErrors | None = None
