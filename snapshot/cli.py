@@ -352,6 +352,7 @@ def review(
 
     from snapshot.commands.review import converse, decide, open_inbox
     from snapshot.report import reviewing
+    from snapshot.report.keyboard import key_by_key
 
     inbox = open_inbox(_load(context), folder)
     waiting = inbox.look()
@@ -372,7 +373,8 @@ def review(
         )
     else:
         talk = reviewing.Conversation(Console(highlight=False))
-        done = converse(inbox, talk.show, talk.key, talk.ask_reason, talk.say)
+        with key_by_key():
+            done = converse(inbox, talk.show, talk.key, talk.ask_reason, talk.say)
     if as_json:
         click.echo(reviewing.reviewed_json(done))
     else:

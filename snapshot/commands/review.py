@@ -172,7 +172,7 @@ def converse(
 
 def _wait(key: Callable[[], str]) -> str:
     while (pressed := key()) not in KEYS:
-        if pressed in ("\x03", "\x04", "\x1b"):  # Ctrl-C, Ctrl-D, Esc
+        if pressed in ("\x03", "\x04", ""):  # Ctrl-C, Ctrl-D, the terminal is gone
             return "q"
     return pressed
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from snapshot.changes import GoldenChange
 from snapshot.commands.review import KEYS, Reviewed
 from snapshot.pending import Pending, Waiting
+from snapshot.report import keyboard
 from snapshot.report.changes.terminal import STYLES, golden_lines
 from snapshot.report.plain import visible
 
@@ -41,13 +42,14 @@ class Conversation:
         self._console.print(keys, soft_wrap=True)
 
     def key(self) -> str:
-        """Waits for one key."""
-        return click.getchar()
+        """Waits for one key; a key that sends several characters gives the first."""
+        return keyboard.read()
 
     def ask_reason(self, many: int) -> str:
         """Asks for one line."""
         question = f"Why are {many} goldens accepted at once? (kept in their files; empty: no)"
-        return str(click.prompt(question, default="", show_default=False)).strip()
+        with keyboard.line_by_line():
+            return str(click.prompt(question, default="", show_default=False)).strip()
 
     def say(self, words: str) -> None:
         self._console.print(Text(f"  {visible(words)}"), soft_wrap=True)

@@ -24,7 +24,12 @@ def to_json(changes: Changes) -> str:
             for change in changes.policy
         ],
         "environments": [
-            {**dataclasses.asdict(change), "group": change.group.value}
+            {
+                "group": change.group.value,
+                "suite": change.suite,
+                "fingerprint": change.slug,
+                "differences": list(change.differences),
+            }
             for change in changes.environments
         ],
         "goldens_changed": [_golden(change) for change in changes.goldens],
@@ -53,7 +58,10 @@ def _golden(change: GoldenChange) -> dict[str, Json]:
     parted = change.divergence()
     return {
         "group": change.group.value,
-        **change.place._asdict(),
+        "suite": change.place.suite,
+        "fingerprint": change.place.slug,
+        "subject": change.place.subject,
+        "case": change.place.case,
         "beside": change.beside,
         "reworded": change.reworded,
         "before": before,
