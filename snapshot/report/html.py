@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from snapshot import __version__
 from snapshot.metrics.words import Run, word_diff
 from snapshot.model import Attribution, Finding, Json, Result, RowErrors, Trace, Verdict
+from snapshot.report.attribution import WAYS, moved
 from snapshot.report.page import (
     Alert,
     Cell,
@@ -185,14 +186,9 @@ def heat(rows: RowErrors) -> Json:
 
 
 def _attribution(found: Attribution) -> Iterator[Json]:
-    def row(name: str, distance: object, step: int | None) -> list[str]:
-        return [name, str(distance or "–"), "equal tokens" if step is None else f"step {step}"]
-
-    rows = [
-        row("golden → reference here", found.drift, found.drift_step),
-        row("reference here → candidate", found.deviation, found.deviation_step),
-    ]
-    yield table("Who moved", ["", "logprobs", "tokens part at"], rows)
+    if found.moves:
+        moves = [[move.name, WAYS[move.name], moved(move)] for move in found.moves]
+        yield table("Who moved", ["step", "from, to", ""], moves)
     if found.errors:
         errors = [[name, f"{value:.3g} nats"] for name, value in found.errors.items()]
         yield table("Distance from the float32 answer", ["", "rms"], errors)
@@ -210,7 +206,6 @@ def _attribution(found: Attribution) -> Iterator[Json]:
         ]
         head = ["rows", "question", "estimate, 95 %", "expected", "p", ""]
         yield table("All rows of the adapter together", head, tests)
-    yield lines("What changed in the environment", found.changes)
     yield lines("Could not be run", found.notes)
 
 

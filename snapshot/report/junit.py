@@ -6,6 +6,7 @@ import re
 from xml.sax.saxutils import escape, quoteattr
 
 from snapshot.model import Result, Verdict
+from snapshot.report.attribution import attribution_lines
 from snapshot.report.html import finding
 from snapshot.report.plain import visible
 from snapshot.verification import Held, Verification
@@ -69,6 +70,8 @@ def _said(result: Result) -> list[str]:
     if result.golden_text != result.candidate_text:
         sides = (("golden", result.golden_text), ("candidate", result.candidate_text))
         said += [f"{name}: {text}" for name, text in sides if text is not None]
+    if result.attribution is not None:
+        said += attribution_lines(result.attribution)
     return [*said, *map(finding, result.findings), *(f"note: {note}" for note in result.notes)]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from snapshot.metrics.words import word_diff
 from snapshot.model import Result, Verdict
+from snapshot.report.attribution import attribution_lines
 from snapshot.report.excerpt import around_first
 from snapshot.report.fence import code, fence, fit
 from snapshot.report.html import STATUSES, finding
@@ -83,6 +84,8 @@ def _case(result: Result) -> str:
     compared = before is not None and after is not None and result.verdict is not Verdict.INVALID
     if compared and before != after:
         parts.append(fence(word_lines(before or "", after or ""), "diff"))
+    if result.attribution is not None:
+        parts.append(fence(attribution_lines(result.attribution)))
     if not result.verdict.passes:
         parts.append(_list(map(finding, result.findings)))
     parts.append(_list(result.notes))

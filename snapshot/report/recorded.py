@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from snapshot.calibrate import POWER, power
 from snapshot.commands.record import Recorded
-from snapshot.commands.status import POWER, power
 from snapshot.store import Change
 
 

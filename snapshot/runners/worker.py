@@ -11,7 +11,8 @@ import functools
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from types import TracebackType
@@ -20,12 +21,22 @@ from typing import TYPE_CHECKING
 from snapshot.config import Suite
 from snapshot.errors import GoldensError, RunError
 from snapshot.model import Fingerprint, Observation
+from snapshot.runners.faults import injected
 from snapshot.suite import Group
 
 if TYPE_CHECKING:
     from snapshot.runners.reference import Reference
 
 _Answer = Fingerprint | tuple[Observation, ...] | GoldensError
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is sent to the process; see `Worker.run`."""
+
+    group: Group
+    forced: Mapping[str, Sequence[int]] | None
+    fault: str | None
 
 
 class Worker:
@@ -58,8 +69,17 @@ class Worker:
     ) -> None:
         self._end()
 
-    def run(self, group: Group) -> tuple[Observation, ...]:
+    def run(
+        self,
+        group: Group,
+        forced: Mapping[str, Sequence[int]] | None = None,
+        fault: str | None = None,
+    ) -> tuple[Observation, ...]:
         """One observation a row of the group.
+
+        Args:
+            forced: by case key: tokens that the row is made to say (see `Reference.run`).
+            fault: a fault of `snapshot.runners.faults` to run with.
 
         Raises:
             RunError: the run raised, its process died, or it took longer than the suite's
@@ -69,7 +89,7 @@ class Worker:
             self._start()
         assert self._connection is not None
         with contextlib.suppress(BrokenPipeError):  # it died idle: receiving says how
-            self._connection.send(group)
+            self._connection.send(_Task(group, forced, fault))
         answer = self._receive(self._suite.timeout)
         if isinstance(answer, GoldensError):
             raise answer
@@ -128,8 +148,13 @@ def _serve(connection: Connection, suite: Suite, dtype: str) -> None:
     connection.send(_attempt(load))
     with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         while model is not None:
-            run = functools.partial(model.run, connection.recv())
+            run = functools.partial(_run, model, connection.recv())
             connection.send(_attempt(run))
+
+
+def _run(model: Reference, task: _Task) -> tuple[Observation, ...]:
+    with injected(model, task.fault):
+        return model.run(task.group, task.forced)
 
 
 def _load(suite: Suite, dtype: str) -> Reference:
