@@ -75,7 +75,7 @@ def page(verification: Verification) -> Page:
     elif not total:
         verdict, tone = "Nothing was run", "warn"
     else:
-        verdict = f"{len(failing):,} of {total:,} need a look"
+        verdict = f"{len(failing):,} of {total:,} need{'s' * (len(failing) == 1)} a look"
         tone = "warn" if verification.exit_code in (3, 5) else "bad"
     held = sorted(
         {
@@ -93,12 +93,17 @@ def page(verification: Verification) -> Page:
         columns=made,
         rows=rows,
         alerts=tuple(_alerts(verification, held)),
-        corner=f"{len(rows):,} cases, {len(made)} environments",
+        corner=f"{count(rows, 'case')}, {count(made, 'environment')}",
         plain=[
             ", ".join(f"{n} {v.value}" for v, n in counts.items()),
             *(f"{r.verdict.value} {r.case} {_where(r)}" for r in failing[:200]),
         ],
     )
+
+
+def count(things: Sequence[object], noun: str) -> str:
+    """``1 environment``, ``3 environments``"""
+    return f"{len(things):,} {noun}{'s' * (len(things) != 1)}"
 
 
 def _where(result: Result) -> str:

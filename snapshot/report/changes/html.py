@@ -39,7 +39,7 @@ def page(changes: Changes) -> Page:
         place = change.place
         cells = by_case.setdefault((place.suite, place.case), {})
         cells[index[place.slug, place.subject]] = _cell(change)
-    untouched = Cell("untouched", "not changed")
+    untouched = Cell("untouched")
     for (suite, _), cells in by_case.items():
         for reach in changes.reach:
             i = index[reach.slug, reach.subject]
@@ -98,7 +98,7 @@ def _alerts(changes: Changes) -> Iterator[Alert]:
 def _cell(change: GoldenChange) -> Cell:
     before, after = change.texts
     blocks: list[Json] = []
-    headline = sentences.MEANING[change.group]
+    headline = ""
     if change.beside:
         same = "other words than" if change.reworded else "the same words as"
         headline = f"new here: {same} {change.beside}"

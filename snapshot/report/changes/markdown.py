@@ -8,6 +8,7 @@ from snapshot.changes import Changes, GoldenChange, Group
 from snapshot.loosening import Direction
 from snapshot.report.changes import sentences
 from snapshot.report.fence import code, fence, fit
+from snapshot.report.html import count
 from snapshot.report.markdown import word_lines
 from snapshot.report.plain import visible
 
@@ -80,7 +81,7 @@ def _sections(changes: Changes) -> Iterator[str]:
     for group in Group:
         found = changes.of(group)
         if found:
-            said = f"{sentences.count(found, 'golden')}: {sentences.MEANING[group]}"
+            said = f"{count(found, 'golden')}: {sentences.MEANING[group]}"
             yield f"#### {_MARKS[group]} {group.value}: {said}"
         together = sentences.gathered(found)
         spelled = [one for one in together if one[0].reworded or group is Group.FIX][:_SPELLED]
@@ -132,4 +133,4 @@ def _listed(rest: Sequence[GoldenChange]) -> Iterator[str]:
         cases = ", ".join(code(change.place.case) for change in found[:8])
         more = f" and {len(found) - 8} more" if found[8:] else ""
         where = code(f"{suite}/{slug}/{subject}")
-        yield f"- {where}: {sentences.count(found, 'golden')}{same}: {cases}{more}"
+        yield f"- {where}: {count(found, 'golden')}{same}: {cases}{more}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from snapshot.changes import ArrayChange, Changes, GoldenChange, Group, Reach
 from snapshot.loosening import PolicyChange
 from snapshot.model import Divergence
+from snapshot.report.html import count
 
 MEANING = {
     Group.LOOSEN: "strictness went down",
@@ -64,11 +65,6 @@ def untouched(reach: Sequence[Reach]) -> str:
     parts = [f"{count(touched, 'environment')} touched{_sizes(touched)}"]
     parts.append(f"{count(still, 'environment')} untouched{_sizes(still)}")
     return "; ".join(parts)
-
-
-def count(things: Sequence[object], noun: str) -> str:
-    """``1 environment``, ``3 environments``"""
-    return f"{len(things)} {noun}{'s' * (len(things) != 1)}"
 
 
 def gathered(changes: Iterable[GoldenChange]) -> list[list[GoldenChange]]:

@@ -12,6 +12,7 @@ from snapshot.loosening import Direction
 from snapshot.metrics.words import word_diff
 from snapshot.report.changes import sentences
 from snapshot.report.excerpt import around_first
+from snapshot.report.html import count
 from snapshot.report.plain import QUOTE, visible
 
 STYLES = {
@@ -66,7 +67,7 @@ def _policy(changes: Changes) -> Iterator[Text]:
 def _group(group: Group, found: Sequence[GoldenChange]) -> Iterator[Text]:
     if not found:
         return
-    said = f"{sentences.count(found, 'golden')}: {sentences.MEANING[group]}"
+    said = f"{count(found, 'golden')}: {sentences.MEANING[group]}"
     yield Text(f"\n{group.value}", STYLES[group]).append(f"  {said}", "default")
     together = sentences.gathered(found)
     for changes in together[:_SHOWN]:

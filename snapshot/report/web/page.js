@@ -76,10 +76,18 @@
     }
     group.append(el("em", { title: column.title }, column.label));
   });
+  // A column is as wide as its share of the group's heading needs, within reason.
+  let total = 0;
   for (const node of heads.querySelectorAll(".group")) {
-    node.style.width = `calc(var(--cell) * ${node.querySelectorAll("em").length} + 1px)`;
+    const labels = [...node.querySelectorAll("em")];
+    const letters = node.querySelector("b").textContent.length;
+    const share = Math.min(4.5, Math.max(1, (letters * 6.8 + 14) / 34 / labels.length));
+    labels.forEach((label) => { label.style.width = `calc(var(--cell) * ${share})`; });
+    const at = columns.filter((column) => column.width).length;
+    labels.forEach((_, i) => { columns[at + i].width = `calc(var(--cell) * ${share})`; });
+    total += share * labels.length;
   }
-  document.documentElement.style.setProperty("--columns", String(columns.length));
+  document.documentElement.style.setProperty("--columns", total.toFixed(2));
 
   const grid = $("grid");
   const space = $("space");
@@ -109,6 +117,7 @@
     const cells = el("span", { class: "cells" });
     columns.forEach((column, i) => {
       const slot = el("span", { class: column.first ? "first" : "" });
+      slot.style.width = column.width;
       const cell = row.cells[i];
       if (!cell) slot.append(el("span", { class: "none" }, "·"));
       else {
@@ -156,8 +165,8 @@
     for (const chip of $("chips").children) {
       chip.setAttribute("aria-pressed", String(state.chosen.has(Number(chip.dataset.status))));
     }
-    const all = rows.length.toLocaleString("en");
-    $("count").textContent = shown === rows.length ? `${all} cases` : `${shown.toLocaleString("en")} of ${all} cases`;
+    const all = `${rows.length.toLocaleString("en")} case${rows.length === 1 ? "" : "s"}`;
+    $("count").textContent = shown === rows.length ? all : `${shown.toLocaleString("en")} of ${all}`;
     document.body.dataset.shown = shown;
     repaint();
   };
@@ -374,7 +383,7 @@
     const cells = Object.entries(rows[row].cells);
     return Number(cells.reduce((a, b) => (b[1].status < a[1].status ? b : a))[0]);
   };
-  grid.addEventListener("scroll", repaint, { passive: true });
+  grid.addEventListener("scroll", () => { heads.scrollLeft = grid.scrollLeft; repaint(); }, { passive: true });
   addEventListener("resize", repaint);
 
   const stored = (() => { try { return localStorage.getItem("goldens-theme"); } catch { return null; } })();
