@@ -301,22 +301,6 @@ class Distance:
 
 
 @dataclass(frozen=True)
-class Trace:
-    """Logprobs of the chosen tokens around where two generations part, for a plot.
-
-    Attributes:
-        first: step of the first value.
-        golden, candidate: one value a step, in nats; None where unknown or not finite.
-        parted: the step at which the two part; None where they do not.
-    """
-
-    first: int
-    golden: tuple[float | None, ...]
-    candidate: tuple[float | None, ...]
-    parted: int | None = None
-
-
-@dataclass(frozen=True)
 class RowErrors:
     """Errors of a kernel's output by row, for a heat map.
 
@@ -329,6 +313,25 @@ class RowErrors:
     quantity: str
     values: tuple[tuple[float | None, ...], ...]
     bound: float | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One generated token, on the golden's and on the candidate's side.
+
+    Attributes:
+        index: from 0.
+        tokens: ids; None where that side had ended.
+        logprobs: of those tokens, in nats; None where unknown.
+        margins: top-1 minus top-2, in nats; None where unknown.
+        tops: the best (id, logprob), best first; empty where unknown.
+    """
+
+    index: int
+    tokens: tuple[int | None, int | None]
+    logprobs: tuple[float | None, float | None]
+    margins: tuple[float | None, float | None]
+    tops: tuple[tuple[tuple[int, float], ...], tuple[tuple[int, float], ...]]
 
 
 @dataclass(frozen=True)
@@ -431,7 +434,7 @@ class Result:
         scores: ROUGE-L by metric, where the texts differ and may be scored.
         relaxed: the relax rules (file and key) that a WITHIN rests on.
         attribution: who moved, where that was looked into.
-        trace: logprobs around the divergence, where the tokens part.
+        steps: what both sides did around the difference.
         rows: errors by (sequence, head), of a kernel.
     """
 
@@ -451,5 +454,31 @@ class Result:
     scores: Mapping[str, float] = field(default_factory=dict)
     relaxed: tuple[str, ...] = ()
     attribution: Attribution | None = None
-    trace: Trace | None = None
+    steps: tuple[Step, ...] = ()
+    rows: RowErrors | None = None
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What one earlier verification saw of one case.
+
+    Attributes:
+        day: ISO date.
+        suite, subject, slug, case: what was judged, and the fingerprint it ran in.
+        verdict: how it ended.
+        strict: whether it passes without any relaxation.
+        rms, max: of its logprob differences, in nats; None where nothing compares.
+        scores: ROUGE-L by metric, where texts differed and were scored.
+    """
+
+    day: str
+    suite: str
+    subject: str
+    slug: str
+    case: str
+    verdict: str
+    strict: bool
+    rms: float | None = None
+    max: float | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
     rows: RowErrors | None = None

@@ -6,13 +6,14 @@ along the last axis: of a decode output [sequence, head, element], one head of o
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
 
 from snapshot.metrics.nonfinite import NonFinite, nonfinite
-from snapshot.model import Array
+from snapshot.model import Array, RowErrors
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,9 @@ def movement(before: Array, after: Array) -> Movement:
     moved = _bits(before) != _bits(after)
     a, b = (side.astype(np.float64) for side in (before, after))
     finite = np.isfinite(a) & np.isfinite(b)
-    difference = np.where(finite, np.subtract(b, a, where=finite, out=np.zeros_like(a)), 0.0)
-    rows = _rel_l2(difference, np.where(finite, a, 0.0))
+    with np.errstate(over="ignore"):  # then it is infinitely far, and says so
+        difference = np.where(finite, np.subtract(b, a, where=finite, out=np.zeros_like(a)), 0.0)
+        rows = _rel_l2(difference, np.where(finite, a, 0.0))
     worst = int(rows.argmax()) if rows.size else 0
     p50, largest, where = _ulps(before, after, moved & finite)
     return Movement(
@@ -136,3 +138,19 @@ def _ulps(
 
 def _coordinates(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(index, shape)) if shape else ()
+
+
+def row_errors(rows: Array, quantity: str, bound: float | None = None) -> RowErrors | None:
+    """A heat map of per-row errors [sequence, head]; None for an array of other axes.
+
+    More axes are folded into the sequences, so that the last one is the head.
+    """
+    if rows.ndim < 2 or rows.size == 0:
+        return None
+    table = np.asarray(rows, dtype=np.float64).reshape(-1, rows.shape[-1])
+    return RowErrors(quantity, tuple(_values(line) for line in table), bound)
+
+
+def _values(array: Array) -> tuple[float | None, ...]:
+    values = np.asarray(array, dtype=np.float64).tolist()
+    return tuple(float(f"{v:.5g}") if math.isfinite(v) else None for v in values)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from snapshot import __version__
 from snapshot.metrics.words import Run, word_diff
-from snapshot.model import Attribution, Finding, Json, Result, RowErrors, Trace, Verdict
+from snapshot.model import Attribution, Finding, Json, Result, RowErrors, Step, Verdict
 from snapshot.report.attribution import WAYS, moved
 from snapshot.report.page import (
     Alert,
@@ -130,8 +130,8 @@ def _cell(result: Result) -> Cell:
         blocks.append(words(result.golden_text, result.candidate_text, "Golden → candidate"))
     elif result.candidate_text and not compared:
         blocks.append(words(result.candidate_text, result.candidate_text, "Candidate"))
-    if result.trace is not None and (differs or result.trace.parted is not None):
-        blocks.append(plot(result.trace, "golden", "candidate"))
+    if result.steps:
+        blocks.append(plot(result.steps, "golden", "candidate"))
     if result.rows is not None:
         blocks.append(heat(result.rows))
     if result.attribution is not None:
@@ -165,15 +165,18 @@ def finding(found: Finding) -> str:
     return f"{found.check}: {found.message}" + (f" ({'; '.join(said)})" if said else "")
 
 
-def plot(trace: Trace, before: str, after: str) -> Json:
-    """Logprobs of both sides around the divergence."""
+def plot(steps: Sequence[Step], before: str, after: str) -> Json:
+    """Logprobs of the chosen tokens of both sides around a difference."""
+    old, new = ([step.logprobs[side] for step in steps] for side in (0, 1))
+    if not any(value is not None for value in (*old, *new)):
+        return None
     return {
         "type": "plot",
         "title": "Log-probability of each token, nats",
-        "first": trace.first,
-        "a": trace.golden,
-        "b": trace.candidate,
-        "parted": trace.parted,
+        "first": steps[0].index,
+        "a": old,
+        "b": new,
+        "parted": next((s.index for s in steps if s.tokens[0] != s.tokens[1]), None),
         "names": [before, after],
     }
 

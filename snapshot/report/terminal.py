@@ -66,7 +66,7 @@ def _result(result: Result) -> Iterator[Text]:
     if result.attribution is not None:
         yield from (Text(indent + line, "dim") for line in attribution_lines(result.attribution))
     elif not result.verdict.passes:
-        yield from (Text(indent + _finding(finding), "dim") for finding in result.findings)
+        yield from (Text(indent + finding_line(finding), "dim") for finding in result.findings)
     yield from (Text(f"{indent}note: {visible(note, _LONGEST)}", "dim") for note in result.notes)
 
 
@@ -85,7 +85,8 @@ def _words(result: Result, indent: str) -> Iterator[Text]:
     yield line
 
 
-def _finding(finding: Finding) -> str:
+def finding_line(finding: Finding) -> str:
+    """A finding with its particulars, on one line."""
     particulars = {
         "at": finding.where,
         "expected": finding.expected,

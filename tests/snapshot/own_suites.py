@@ -6,11 +6,9 @@ same everywhere, bfloat16 words some rows otherwise. What is shown is real, and 
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 from snapshot.config import load
-from snapshot.metrics.trace import trace
 from snapshot.model import Golden, Result
 from snapshot.plan import plans
 from snapshot.resolve import against
@@ -50,7 +48,6 @@ def verification(variants: bool = True) -> Verification:
                 siblings=shelf.siblings(case),
                 variants=shelf.variants(case.key) if variants else (),
             )
-            drawn = trace(golden.observation, candidate)
-            results.append(dataclasses.replace(judge(evidence), trace=drawn))
+            results.append(judge(evidence))
         held.append(Held(suite, "reference", slug, baseline, tuple(results)))
     return Verification(tuple(held))

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from snapshot import __version__
 from snapshot.changes import Changes, GoldenChange, Group
 from snapshot.loosening import Direction
-from snapshot.metrics.trace import row_errors, trace
+from snapshot.metrics.movement import row_errors
+from snapshot.metrics.steps import around
 from snapshot.model import Json
 from snapshot.report.changes import sentences
 from snapshot.report.html import heat, plot
@@ -122,9 +123,8 @@ def _cell(change: GoldenChange) -> Cell:
 def _numbers(change: GoldenChange) -> Iterator[Json]:
     assert change.before is not None and change.after is not None
     if change.reworded:
-        drawn = trace(change.before.observation, change.after.observation)
-        if drawn is not None:
-            yield plot(drawn, "before", "after")
+        steps = around(change.before.observation, change.after.observation)
+        yield plot(steps, "before", "after") if steps else None
     arrays = change.arrays()
     yield lines("Numbers", map(sentences.array, arrays))
     for array in arrays:

@@ -81,10 +81,11 @@
   for (const node of heads.querySelectorAll(".group")) {
     const labels = [...node.querySelectorAll("em")];
     const letters = node.querySelector("b").textContent.length;
-    const share = Math.min(4.5, Math.max(1, (letters * 6.8 + 14) / 34 / labels.length));
+    const share = Math.min(7, Math.max(1, (letters * 6.8 + 14) / 34 / labels.length));
     labels.forEach((label) => { label.style.width = `calc(var(--cell) * ${share})`; });
     const at = columns.filter((column) => column.width).length;
     labels.forEach((_, i) => { columns[at + i].width = `calc(var(--cell) * ${share})`; });
+    node.style.width = `calc(var(--cell) * ${share * labels.length})`;
     total += share * labels.length;
   }
   document.documentElement.style.setProperty("--columns", total.toFixed(2));

@@ -20,7 +20,7 @@ from snapshot.model import (
     Move,
     Result,
     RowErrors,
-    Trace,
+    Step,
     Verdict,
 )
 from snapshot.report.annotations import SHOWN, to_annotations
@@ -67,7 +67,10 @@ def everything() -> Verification:
     test = GroupTest("base", "error ratio", 1.0, 0.9, 1.1, 1.0, 0.5, 0.1, 8, False)
     full = result(
         attribution=Attribution((move,), "text", {"golden": 0.1}, (test,), ("note",)),
-        trace=Trace(3, (-0.1, None), (-0.2, -9.0), 4),
+        steps=(
+            Step(3, (1, 1), (-0.1, -0.2), (1.0, 1.0), (((1, -0.1),), ())),
+            Step(4, (2, None), (-0.1, None), (None, None), ((), ())),
+        ),
         rows=RowErrors("rel-L2", ((0.1, None), (0.0, 2.0)), 0.5),
         distance=distance,
         scores={"unicode-lcs": 0.5},

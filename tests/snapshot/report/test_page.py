@@ -128,8 +128,9 @@ def test_light_and_dark(own: chromium.Page) -> None:
 
 def test_readable_on_a_phone(own: chromium.Page) -> None:
     own.size(390, 844, phone=True)
-    own.value("location.reload()")
-    own.value("new Promise((done) => setTimeout(done, 400))")
+    path = Path(own.value("decodeURI(location.pathname)"))
+    own.call("Page.navigate", url="about:blank")
+    own.open(path)  # as a phone opens it
     assert own.value("document.documentElement.scrollWidth") == 390
     shot(own, "phone")
     visible = "getComputedStyle(document.getElementById('detail')).display"
