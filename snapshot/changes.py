@@ -25,7 +25,7 @@ from snapshot.loosening import (
 )
 from snapshot.metrics.movement import Movement, movement
 from snapshot.metrics.tokens import divergence
-from snapshot.model import Divergence, Generated, Golden, Identity, RecordedFingerprint
+from snapshot.model import Array, Divergence, Generated, Golden, Identity, RecordedFingerprint
 from snapshot.store.blobs import LazyArrays
 from snapshot.tree import Place
 
@@ -110,7 +110,9 @@ class GoldenChange:
                 found.append(ArrayChange(name, None, "is new" if name in new else "is gone"))
             elif digests(self.before).get(name) != digests(self.after).get(name):
                 try:
-                    found.append(ArrayChange(name, movement(old[name], new[name])))
+                    found.append(
+                        ArrayChange(name, movement(_glance(old, name), _glance(new, name)))
+                    )
                 except (ValueError, StoreError) as error:
                     found.append(ArrayChange(name, None, str(error).split("\n", 1)[0]))
         return found
@@ -248,6 +250,10 @@ def digests(golden: Golden) -> Mapping[str, str]:
     """Name to blob digest of a stored golden's arrays."""
     arrays = golden.observation.arrays
     return arrays.digests if isinstance(arrays, LazyArrays) else {}
+
+
+def _glance(arrays: Mapping[str, Array], name: str) -> Array:
+    return arrays.glance(name) if isinstance(arrays, LazyArrays) else arrays[name]
 
 
 def _same_output(before: Golden, after: Golden) -> bool:

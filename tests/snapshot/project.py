@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from click.testing import CliRunner, Result
 
+from snapshot.changes import digests
 from snapshot.cli import main
 from snapshot.model import Golden
 from snapshot.store import Store
@@ -36,12 +37,16 @@ class Project:
         prompts = root / "examples" / "smollm2" / "prompts.jsonl"
         prompts.parent.mkdir(parents=True)
         shutil.copy(ROOT / "examples" / "smollm2" / "prompts.jsonl", prompts)
-        theirs, ours = Store(ROOT / "goldens"), project.store
+        theirs = Store(ROOT / "goldens")
         for environment in environments:
-            slug = PREFIX + environment
-            ours.write_fingerprint(theirs.read_fingerprint(SUITE, slug))
-            for case in theirs.cases(SUITE, slug, "reference"):
-                ours.write(theirs.read(SUITE, slug, "reference", case))
+            place = Path("goldens", SUITE, PREFIX + environment)
+            shutil.copytree(ROOT / place, root / place)
+            for case in theirs.cases(SUITE, place.name, "reference"):
+                golden = theirs.read(SUITE, place.name, "reference", case)
+                for digest in digests(golden).values():
+                    blob = Path("goldens", "blobs", digest[:2], f"{digest}.zst")
+                    (root / blob).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(ROOT / blob, root / blob)
         project.git("init", "-q", "-b", "main")
         project.commit("goldens")
         return project
