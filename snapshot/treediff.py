@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from snapshot.changes import (
     Changes,
@@ -16,6 +17,7 @@ from snapshot.changes import (
     golden_change,
 )
 from snapshot.errors import ConfigError, StoreError, UsageError
+from snapshot.fingerprint import differences
 from snapshot.loosening import Ground, policy_changes
 from snapshot.model import Golden, Identity, RecordedFingerprint
 from snapshot.resolve import resolve
@@ -79,6 +81,8 @@ class _Comparison:
                 for tree, read in zip((self._base, self._head), self._environments, strict=True)
             )
             change = None if damaged else environment_change(before.get(key), after.get(key))
+            if change is not None and change.group is Group.CREATE:
+                change = self._beside_another(change, after[key])
             if change is not None:
                 found.append(change)
         return found
@@ -122,29 +126,39 @@ class _Comparison:
         except StoreError as error:
             return error
 
+    def _beside_another(
+        self, change: EnvironmentChange, recorded: RecordedFingerprint
+    ) -> EnvironmentChange:
+        """A new environment with what differs in it from the one that it is shown beside."""
+        known = {slug for suite, slug in self._environments[0] if suite == change.suite}
+        slug = self._nearest(change.suite, recorded, known)
+        if slug is None:
+            return change
+        other = self._environments[0][change.suite, slug].fingerprint
+        said = [str(difference) for difference in differences(other, recorded.fingerprint)]
+        return replace(change, differences=(f"beside {slug}:", *said))
+
     def _beside(self, place: Place) -> str | None:
-        """The environment whose golden a new one is shown beside: the declared parent, or the
-        one recorded environment that is most alike. Showing compares; it does not judge."""
+        """The environment whose golden a new one is shown beside."""
         recorded = self._environments[1].get((place.suite, place.slug))
         if recorded is None or (place.suite, place.slug) in self._environments[0]:
             return None
-        identity = recorded.fingerprint.identity
-        has = self._base.files.keys()
-        others = [
-            other.fingerprint.identity
-            for (suite, slug), other in self._environments[0].items()
-            if suite == place.suite and _path(place._replace(slug=slug)) in has
-        ]
-        parent = self._parent(place.suite, recorded)
-        if parent is not None and parent in [other.slug for other in others]:
+        having = {
+            slug
+            for suite, slug in self._environments[0]
+            if suite == place.suite and _path(place._replace(slug=slug)) in self._base.files
+        }
+        return self._nearest(place.suite, recorded, having)
+
+    def _nearest(self, suite: str, recorded: RecordedFingerprint, slugs: set[str]) -> str | None:
+        """Of these environments the declared parent, or the one that is most alike. Showing
+        compares; it does not judge."""
+        parent = self._parent(suite, recorded)
+        if parent in slugs:
             return parent
-        alike = [
-            o
-            for o in others
-            if o.dtype == identity.dtype
-            and o.backend == identity.backend
-            and o.batch_size == identity.batch_size
-        ]
+        identity = recorded.fingerprint.identity
+        others = [self._environments[0][suite, slug].fingerprint.identity for slug in slugs]
+        alike = [other for other in others if _shape(other) == _shape(identity)]
         ranked = sorted(alike, key=lambda o: (_likeness(o, identity), o.slug), reverse=True)
         return ranked[0].slug if ranked else None
 
@@ -187,3 +201,7 @@ def _path(place: Place) -> str:
 def _likeness(one: Identity, other: Identity) -> int:
     names = ("arch", "runtime", "torch", "triton")
     return sum(getattr(one, name) == getattr(other, name) for name in names)
+
+
+def _shape(identity: Identity) -> tuple[str, str, int | None]:
+    return identity.backend, identity.dtype, identity.batch_size

@@ -122,15 +122,7 @@ def _golden(together: Sequence[GoldenChange]) -> str:
 
 def _listed(rest: Sequence[GoldenChange]) -> Iterator[str]:
     """Changes that say no other words: one line an environment."""
-    by_place: dict[tuple[str, str, str, str | None], list[GoldenChange]] = {}
-    for change in rest:
-        place = change.place
-        by_place.setdefault((place.suite, place.slug, place.subject, change.beside), []).append(
-            change
-        )
-    for (suite, slug, subject, beside), found in by_place.items():
-        same = f", the same words as {code(beside)}" if beside else ""
+    for where, found in sentences.listed(rest):
         cases = ", ".join(code(change.place.case) for change in found[:8])
         more = f" and {len(found) - 8} more" if found[8:] else ""
-        where = code(f"{suite}/{slug}/{subject}")
-        yield f"- {where}: {count(found, 'golden')}{same}: {cases}{more}"
+        yield f"- {count(found, 'golden')}, {code(where, 400)}: {cases}{more}"

@@ -79,6 +79,17 @@ def gathered(changes: Iterable[GoldenChange]) -> list[list[GoldenChange]]:
     return list(found.values())
 
 
+def listed(changes: Iterable[GoldenChange]) -> list[tuple[str, list[GoldenChange]]]:
+    """Changes that say no other words, by environment; each with one phrase on where."""
+    found: dict[str, list[GoldenChange]] = {}
+    for change in changes:
+        place = change.place
+        at = f"{place.suite} {place.subject} at {place.slug}"
+        same = f", the same words as {change.beside}" if change.beside else ""
+        found.setdefault(at + same, []).append(change)
+    return list(found.items())
+
+
 def where(changes: Sequence[GoldenChange]) -> str:
     """The environments of changes that say the same."""
     slugs = [change.place.slug for change in changes]

@@ -69,11 +69,22 @@ def _group(group: Group, found: Sequence[GoldenChange]) -> Iterator[Text]:
         return
     said = f"{count(found, 'golden')}: {sentences.MEANING[group]}"
     yield Text(f"\n{group.value}", STYLES[group]).append(f"  {said}", "default")
-    together = sentences.gathered(found)
+    # What says nothing new is one line an environment: the odd row must not drown in it.
+    quiet: list[GoldenChange] = []
+    told: list[GoldenChange] = []
+    for change in found:
+        silent = not change.reworded and (change.beside or group is Group.TRIM)
+        (quiet if silent else told).append(change)
+    together = sentences.gathered(told)
     for changes in together[:_SHOWN]:
         yield from golden_lines(changes)
     if len(together) > _SHOWN:
         yield Text(f"  and {len(together) - _SHOWN} more: --json has them all", "dim")
+    for where, alike in sentences.listed(quiet):
+        yield Text(f"  {count(alike, 'golden')}", STYLES[group]).append(f"  {where}", "dim")
+        cases = ", ".join(change.place.case for change in alike[:4])
+        more = f" and {len(alike) - 4} more" if alike[4:] else ""
+        yield Text(f"    {cases}{more}", "dim")
 
 
 def golden_lines(changes: Sequence[GoldenChange]) -> Iterator[Text]:
@@ -89,8 +100,6 @@ def golden_lines(changes: Sequence[GoldenChange]) -> Iterator[Text]:
         parting = sentences.parting(first.divergence())
         if parting is not None:
             yield Text(indent + parting, "dim")
-    elif first.group is Group.CREATE and first.before is not None:
-        yield Text(f"{indent}the same words as there", "dim")
     elif first.group is Group.CREATE and first.texts[1] is not None:
         yield Text(indent + QUOTE + visible(first.texts[1], 120))
     if first.group is Group.FIX:

@@ -111,7 +111,7 @@ def test_a_new_environment_is_shown_beside_its_parent(project: Project) -> None:
     """The story: a new environment, and one word in one row."""
     recorded = project.store.read_fingerprint(SUITE, PREFIX + "bfloat16-bs3")
     identity = dataclasses.replace(recorded.fingerprint.identity, torch="2.14")
-    new = Fingerprint(identity, recorded.fingerprint.provenance)
+    new = Fingerprint(identity, {**recorded.fingerprint.provenance, "torch": "2.14.0"})
     project.store.write_fingerprint(dataclasses.replace(recorded, fingerprint=new))
     goldens = project.goldens("bfloat16-bs3", "")
     for i, golden in enumerate(goldens):
@@ -124,7 +124,9 @@ def test_a_new_environment_is_shown_beside_its_parent(project: Project) -> None:
     (odd,) = (row for row in rows if row["reworded"])
     assert odd["case"] == goldens[5].case and odd["group"] == "create"
     shown = project.run("diff").stdout
-    assert shown.count("the same words as there") == 23
+    assert "23 goldens  multi-lora reference at" in shown
+    assert shown.count("the tokens part at step") == 1
+    assert f"beside {PREFIX}bfloat16-bs3:" in shown and "-> 2.14.0" in shown
 
 
 def test_trimmed_and_environment_only(project: Project) -> None:
