@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from snapshot.errors import StoreError
+from snapshot.kernel_model import DECODE, Computed
 from snapshot.model import (
     GENERATION,
     Array,
@@ -16,7 +17,7 @@ from snapshot.model import (
     Json,
     Observation,
 )
-from snapshot.store import canonical, migrate, strict
+from snapshot.store import canonical, kernelfile, migrate, strict
 
 MAX_ARRAYS = 64
 
@@ -208,5 +209,8 @@ class Kind(NamedTuple):
     decode: Callable[[dict[str, Json], str], Any]
 
 
-KINDS: dict[str, Kind] = {GENERATION: Kind(Generated, _encode_generated, _decode_generated)}
+KINDS: dict[str, Kind] = {
+    GENERATION: Kind(Generated, _encode_generated, _decode_generated),
+    DECODE: Kind(Computed, kernelfile.encode, kernelfile.decode),
+}
 """By the record's "kind"; a new kind is one line here and one branch in the JSON Schema."""

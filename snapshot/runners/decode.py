@@ -1,0 +1,221 @@
+"""Runs one kernel on one case at a time and measures it against the float64 oracle.
+
+Imported in the worker's process only: what a kernel needs is imported with it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+from grouped_decode.candidates import Candidate, find_candidate
+from grouped_decode.case import Case
+
+from snapshot.errors import RunError
+from snapshot.kernel_model import (
+    LSE,
+    OUT,
+    Computed,
+    KernelObservation,
+    NotRun,
+    Tensor,
+)
+from snapshot.kernel_policy import Bounds, within
+from snapshot.metrics.tensors import errors, lse_error, misplaced, norm
+from snapshot.model import Array, Fingerprint, Observation
+from snapshot.predicate import NODEVICE
+from snapshot.probe import fingerprint, probe
+from snapshot.store import blob
+
+if TYPE_CHECKING:
+    import torch
+    from grouped_decode.inputs import Tensors
+
+POISON = {
+    "nanpad": "depends on padding: right where slots that nobody owns hold zeros",
+    "garbagepad": "depends on padding: right where slots that nobody owns hold zeros",
+}
+"""By trait: what it means that a case is right without it and wrong with it."""
+
+UNWRITTEN = "depends on what output or scratch held before: right where they held zeros"
+
+
+class Decode:
+    """A kernel on a device.
+
+    Args:
+        name: of a candidate, or ``module:function``.
+        device: as in `kernel_suite.KernelSuite`.
+        root: folder that ``module:function`` may lie in.
+
+    Attributes:
+        fingerprint: the environment, with float32 for the dtype: each case has its own.
+
+    Raises:
+        RunError: torch is missing or has no such device, or no kernel has that name.
+    """
+
+    def __init__(self, name: str, device: str, root: Path) -> None:
+        warnings.simplefilter("ignore")
+        sys.path.append(str(root))
+        wanted = None if device == "auto" else device
+        readings = probe(device=wanted)
+        self._device = "cpu" if readings.backend == "cpu" else _torch_device(readings.backend)
+        if self._device == "cpu":
+            # Before Triton is imported; and it is in the fingerprint's provenance.
+            os.environ["TRITON_INTERPRET"] = "1"
+        self._visible = readings.backend == "cpu" or readings.device is not None
+        self.fingerprint: Fingerprint = fingerprint(
+            dtype="float32", batch_size=None, kernels=True, device=wanted
+        )
+        self._candidate = _find(name)
+
+    def run(self, key: str) -> KernelObservation | NotRun:
+        """One observation of a case, or why it is not run.
+
+        Raises:
+            RunError: the kernel raised, or what it gave is no output.
+        """
+        case = Case.parse(key)
+        if not self._visible:
+            return NotRun(key, f"no device: torch is built for one and sees none ({NODEVICE})")
+        reason = self._candidate.supports(case)
+        if reason is not None:
+            return NotRun(key, reason)
+        found = self._observe(case, key)
+        causes = self._causes(case, key) if not within(found.output, Bounds()) else ()
+        return replace(found, output=replace(found.output, causes=causes))
+
+    def _observe(self, case: Case, key: str, fill: float = float("nan")) -> KernelObservation:
+        """Runs it with `fill` in output and scratch."""
+        from grouped_decode.baseline import attention_baseline
+        from grouped_decode.inputs import generate
+        from grouped_decode.oracle import attention_oracle
+
+        inputs = generate(case)
+        tensors = inputs.place(self._device)
+        # The truth first: a kernel that writes its inputs must not move it.
+        truth, truth_lse = (
+            _array(t) for t in attention_oracle(*tensors.positional, **tensors.options)
+        )
+        usual = _array(attention_baseline(*tensors.positional, **tensors.options)[0])
+        tensors.out.fill_(fill)
+        out, lse = _call(self._candidate, replace(tensors, workspace_fill=fill))
+        arrays = {OUT: out} if lse is None else {OUT: out, LSE: lse}
+        truths = {OUT: truth, LSE: truth_lse}
+        bad = (misplaced(name, array, truths[name]) for name, array in arrays.items())
+        return Observation(
+            case=key,
+            output=Computed(
+                lengths=case.lengths,
+                out=_tensor(out),
+                lse=None if lse is None else _tensor(lse),
+                errors=errors(out, truth),
+                baseline=errors(usual, truth),
+                lse_error=None if lse is None else lse_error(lse, truth_lse),
+                misplaced=tuple(found for found in bad if found is not None),
+            ),
+            arrays=arrays,
+            workload={"inputs": f"sha256:{inputs.digest()}"},
+        )
+
+    def _causes(self, case: Case, key: str) -> tuple[str, ...]:
+        """What a wrong result depends on: the same case without one poison at a time."""
+        attempts = {
+            said: partial(self._observe, _without(case, trait), key)
+            for trait, said in POISON.items()
+            if trait in case.traits
+        }
+        attempts[UNWRITTEN] = partial(self._observe, case, key, 0.0)
+        found = []
+        for said, attempt in attempts.items():
+            try:
+                right = within(attempt().output, Bounds())
+            except RunError:
+                continue
+            if right:
+                found.append(said)
+        return tuple(found)
+
+
+def load(name: str, device: str, root: Path) -> tuple[Fingerprint, Any]:
+    """For `runners.process`: the kernel's environment, and its `Decode.run`."""
+    kernel = Decode(name, device, root)
+    return kernel.fingerprint, kernel.run
+
+
+def _torch_device(backend: str) -> str:
+    return "xpu" if backend == "xpu" else "cuda"  # torch calls AMD's devices cuda too
+
+
+def _find(name: str) -> Candidate:
+    try:
+        return find_candidate(name)
+    except LookupError as error:
+        what, _, got = str(error).rpartition(", got ")
+        raise RunError(
+            "no kernel has this name",
+            where="candidates",
+            expected=what.partition("expected ")[2],
+            got=got,
+        ) from None
+    except (ImportError, AttributeError) as error:
+        raise RunError(f"a kernel cannot be imported: {error}", where=name) from None
+
+
+def _without(case: Case, trait: str) -> Case:
+    return replace(case, traits=tuple(t for t in case.traits if t != trait))
+
+
+def _call(candidate: Candidate, tensors: Tensors) -> tuple[Array, Array | None]:
+    """The kernel's output and LSE, on the host."""
+    try:
+        result = candidate.kernel(tensors)
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [""])[0]
+        raise RunError(f"the kernel raised {type(error).__name__}: {reason}") from None
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise RunError(
+            "the kernel gave no result",
+            expected="a pair: out, and lse or None",
+            got=type(result).__name__,
+        )
+    out, lse = result
+    case = tensors.case
+    shape = (case.batch, case.q_heads, case.dv)
+    _require(OUT, out, shape, tensors.out.dtype)
+    if lse is not None:
+        _require(LSE, lse, shape[:2], None)
+    return _array(out), None if lse is None else _array(lse.float())
+
+
+def _require(name: str, tensor: Any, shape: tuple[int, ...], dtype: torch.dtype | None) -> None:
+    got = (tuple(getattr(tensor, "shape", ())), getattr(tensor, "dtype", type(tensor).__name__))
+    if got[0] != shape or (dtype is not None and got[1] != dtype):
+        kind = "" if dtype is None else f"{dtype} "
+        raise RunError(
+            f"the kernel gave another {name} than was asked for",
+            expected=f"{kind}{list(shape)}",
+            got=f"{got[1]} {list(got[0])}",
+        )
+
+
+def _array(tensor: torch.Tensor) -> Array:
+    """A host copy of any strides' tensor in its own dtype."""
+    import torch
+
+    tensor = tensor.detach().contiguous().cpu()
+    if tensor.dtype == torch.bfloat16:
+        return np.asarray(tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16))
+    return np.asarray(tensor.numpy())
+
+
+def _tensor(array: Array) -> Tensor:
+    return Tensor(array.dtype.name, array.shape, blob.digest(array), norm(array))
