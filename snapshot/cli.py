@@ -181,7 +181,7 @@ def record(
     update_in_ci: bool,
     as_json: bool,
 ) -> None:
-    """Run the reference and keep its outputs as goldens.
+    """Run the reference, or the kernels, and keep what they give as goldens.
 
     SELECTOR is a suite's name or a glob over case keys.
     """
@@ -204,6 +204,7 @@ def record(
         click.echo(as_json_text(done))
     else:
         print_recorded(done)
+    sys.exit(1 if any(item.refused for item in done) else 0)
 
 
 @main.command()

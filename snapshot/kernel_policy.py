@@ -7,6 +7,7 @@ dropped, a scale 1 % off, an unmerged split) stand well above them, and rounding
 from __future__ import annotations
 
 import datetime
+import fnmatch
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 
@@ -138,6 +139,19 @@ class KernelPolicy:
     quarantine: tuple[Rule, ...] = ()
     allow: tuple[Allowance, ...] = ()
     not_run: tuple[Exclusion, ...] = ()
+
+    def excluded(self, case: str, subject: str, device: str) -> str | None:
+        """Why a case is not to be run with a candidate on a device; None where it is."""
+        return next(
+            (
+                entry.reason
+                for entry in self.not_run
+                if fnmatch.fnmatchcase(case, entry.case)
+                and entry.device in (None, device)
+                and entry.subject in (None, subject)
+            ),
+            None,
+        )
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from snapshot.errors import StoreError
 from snapshot.model import Result, Verdict
+from snapshot.policy import Rule
 from snapshot.resolve import Baseline
 
 
@@ -19,6 +21,7 @@ class Held:
         baseline: what it was held to.
         results: one a selected case.
         expired: rules that cover one of them and have expired.
+        not_run: by case: why it was not run. Counted, and never a pass.
     """
 
     suite: str
@@ -27,6 +30,12 @@ class Held:
     baseline: Baseline
     results: tuple[Result, ...]
     expired: tuple[str, ...] = ()
+    not_run: Mapping[str, str] = field(default_factory=dict)
+
+
+def expiry(rule: Rule) -> str:
+    """What a report says of a rule that has expired."""
+    return f"{rule.where}: expired on {rule.expires}, owner {rule.owner}, {rule.issue}"
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,11 @@ class Verification:
     @property
     def results(self) -> list[Result]:
         return [result for held in self.held for result in held.results]
+
+    @property
+    def not_run(self) -> list[str]:
+        """Why cases were not run, once a case."""
+        return [reason for held in self.held for reason in held.not_run.values()]
 
     @property
     def exit_code(self) -> int:

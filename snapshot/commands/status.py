@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from snapshot.calibrate import ADAPTER_EFFECT, BATCH_SIZES
 from snapshot.config import Config
 from snapshot.errors import StoreError, UsageError
+from snapshot.kernel_policy import KernelPolicy
 from snapshot.model import REFERENCE, Json
-from snapshot.plan import Plan, plans
-from snapshot.policy import Rule
+from snapshot.plan import KernelPlan, Plan, kernel_plans, plans
+from snapshot.policy import Policy, Rule
 from snapshot.resolve import Shape, named_environment
 from snapshot.store import Store
 
@@ -22,17 +23,20 @@ tell a missing adapter from another batch."""
 
 @dataclass(frozen=True)
 class RecordedStatus:
-    """One recorded fingerprint of a suite.
+    """One recorded fingerprint of a suite; of a kernel suite, one subject's goldens there.
 
     Attributes:
-        cases: how many of the suite's cases have a golden.
-        missing: keys of those that have none.
+        slug: the fingerprint's.
+        configured: how many cases the suite has there: a kernel's dtype is the fingerprint's.
+        cases: how many of them have a golden.
+        missing: keys of those that have none; a kernel may not support them.
         stale: keys with a golden that the suite no longer has.
         subjects: whose goldens lie there.
         power: weakest adapter's effect over the batch drift; None where not measured.
     """
 
     slug: str
+    configured: int
     cases: int
     missing: tuple[str, ...]
     stale: tuple[str, ...]
@@ -77,24 +81,60 @@ def status(config: Config, day: datetime.date) -> list[SuiteStatus]:
         StoreError: a recorded environment cannot be read.
     """
     store = Store(config.store)
-    return [_suite(config, store, plan, day) for plan in plans(config, ())]
+    generation = [_suite(config, store, plan, day) for plan in plans(config, ())]
+    return generation + [_kernels(config, store, plan, day) for plan in kernel_plans(config, ())]
 
 
 def _suite(config: Config, store: Store, plan: Plan, day: datetime.date) -> SuiteStatus:
-    name, policy = plan.suite.name, plan.suite.policy
+    name = plan.suite.name
+    shapes = [Shape(dtype, size) for dtype in plan.suite.dtypes for size in plan.suite.batch_sizes]
     return SuiteStatus(
         suite=name,
         cases=tuple(case.key for case in plan.cases),
         recorded=tuple(_recorded(store, plan, slug) for slug in store.fingerprints(name)),
-        rules=tuple(
-            RuleStatus(kind, rule, (rule.expires - day).days)
-            for kind, rules in (("relax", policy.relax), ("quarantine", policy.quarantine))
-            for rule in rules
+        rules=_rules(plan.suite.policy, day),
+        environments=_environments(config, store, name, shapes),
+    )
+
+
+def _kernels(config: Config, store: Store, plan: KernelPlan, day: datetime.date) -> SuiteStatus:
+    name = plan.suite.name
+    return SuiteStatus(
+        suite=name,
+        cases=plan.suite.cases,
+        recorded=tuple(
+            _subject(store, plan, slug, subject)
+            for slug in store.fingerprints(name)
+            for subject in store.subjects(name, slug)
         ),
-        environments={
-            environment: _environment(config, store, plan, environment)
-            for environment in config.environments
-        },
+        rules=_rules(plan.suite.policy, day),
+        environments=_environments(
+            config, store, name, [Shape(dtype, None) for dtype in plan.suite.dtypes]
+        ),
+    )
+
+
+def _subject(store: Store, plan: KernelPlan, slug: str, subject: str) -> RecordedStatus:
+    existing = set(store.cases(plan.suite.name, slug, subject))
+    recorded = store.read_fingerprint(plan.suite.name, slug)
+    configured = plan.keys(recorded.fingerprint.identity.dtype)
+    return RecordedStatus(
+        slug=slug,
+        configured=len(configured),
+        cases=len(existing.intersection(configured)),
+        missing=tuple(key for key in configured if key not in existing),
+        stale=tuple(sorted(existing.difference(configured))),
+        subjects=(subject,),
+        power=None,
+    )
+
+
+def _rules(policy: Policy | KernelPolicy, day: datetime.date) -> tuple[RuleStatus, ...]:
+    kinds: dict[str, Sequence[Rule]] = {"relax": policy.relax, "quarantine": policy.quarantine}
+    return tuple(
+        RuleStatus(kind, rule, (rule.expires - day).days)
+        for kind, rules in kinds.items()
+        for rule in rules
     )
 
 
@@ -104,6 +144,7 @@ def _recorded(store: Store, plan: Plan, slug: str) -> RecordedStatus:
     configured = [case.key for case in plan.cases]
     return RecordedStatus(
         slug=slug,
+        configured=len(configured),
         cases=len(existing & set(configured)),
         missing=tuple(key for key in configured if key not in existing),
         stale=tuple(sorted(existing - set(configured))),
@@ -120,15 +161,21 @@ def power(calibration: Mapping[str, Json]) -> float | None:
     return float(min(effect.values()) / drift["prompt_rms"])
 
 
-def _environment(config: Config, store: Store, plan: Plan, name: str) -> str:
+def _environments(
+    config: Config, store: Store, suite: str, shapes: Sequence[Shape]
+) -> dict[str, str]:
+    return {name: _environment(config, store, suite, name, shapes) for name in config.environments}
+
+
+def _environment(
+    config: Config, store: Store, suite: str, name: str, shapes: Sequence[Shape]
+) -> str:
     found: list[str] = []
-    for dtype in plan.suite.dtypes:
-        for size in plan.suite.batch_sizes:
-            try:
-                shape = Shape(dtype, size)
-                baseline = named_environment(config, store, plan.suite.name, name, shape)
-            except (UsageError, StoreError) as error:
-                return f"{error.what}: {error.got}"
-            if baseline.slug is not None:
-                found.append(f"{baseline.slug} ({baseline.how})")
+    for shape in shapes:
+        try:
+            baseline = named_environment(config, store, suite, name, shape)
+        except (UsageError, StoreError) as error:
+            return f"{error.what}: {error.got}"
+        if baseline.slug is not None:
+            found.append(f"{baseline.slug} ({baseline.how})")
     return "; ".join(found) or "no golden"

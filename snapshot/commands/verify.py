@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from snapshot.commands.kernels_verify import verify_kernels
 from snapshot.config import Config, Suite
 from snapshot.errors import RunError, UsageError
 from snapshot.model import REFERENCE, Fingerprint
-from snapshot.plan import Plan, narrow, plans
+from snapshot.plan import Plan, kernel_plans, kernels_without_batch, narrow, plans
 from snapshot.policy import Strictness, allowed, strictness
 from snapshot.resolve import Baseline, Shape, against, named_environment, resolve
 from snapshot.runners.engines.file import SUBJECT, read_outputs
@@ -19,7 +20,7 @@ from snapshot.runners.worker import Worker
 from snapshot.shelf import Shelf
 from snapshot.store import Store
 from snapshot.verdict import Evidence, judge
-from snapshot.verification import Held, Verification
+from snapshot.verification import Held, Verification, expiry
 
 
 @dataclass(frozen=True)
@@ -46,16 +47,30 @@ def verify(config: Config, request: Request) -> Verification:
     _consistent(request)
     store = Store(config.store)
     chosen = plans(config, request.selectors)
-    damage = store.check([plan.suite.name for plan in chosen])
-    if request.outputs is not None and len(chosen) > 1:
+    kernels = kernels_without_batch(
+        kernel_plans(config, request.selectors), chosen, request.batch_size
+    )
+    suites = [plan.suite.name for plan in chosen] + [plan.suite.name for plan in kernels]
+    damage = store.check(suites)
+    if request.outputs is not None and len(chosen) != 1:
         raise UsageError(
             "recorded outputs are of one suite",
             where="--from",
-            expected=f"one of {', '.join(plan.suite.name for plan in chosen)}",
+            expected=f"one of {', '.join(config.suites) or 'none is configured'}",
             got=" ".join(request.selectors) or "no selector",
         )
     run = _reference if request.outputs is None else _outputs
     held = [held for plan in chosen for held in run(config, store, plan, request)]
+    for kernel_plan in kernels if request.outputs is None else ():
+        held += verify_kernels(
+            config,
+            store,
+            kernel_plan,
+            dtype=request.dtype,
+            against_slug=request.against,
+            day=request.day,
+            progress=request.progress,
+        )
     return Verification(tuple(held), tuple(damage))
 
 
@@ -181,11 +196,7 @@ def _hold(
         for case in plan.cases
         if case.key in plan.chosen
     ]
-    expired = dict.fromkeys(
-        f"{rule.where}: expired on {rule.expires}, owner {rule.owner}, {rule.issue}"
-        for strict in rules.values()
-        for rule in strict.expired
-    )
+    expired = dict.fromkeys(expiry(rule) for strict in rules.values() for rule in strict.expired)
     return Held(
         suite=suite,
         subject=subject,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 
 from snapshot import __version__
-from snapshot.model import Json
+from snapshot.model import Json, Verdict
 from snapshot.verification import Verification
 
 
@@ -24,6 +25,7 @@ def to_json(verification: Verification) -> str:
                 "golden": held.baseline.slug,
                 "how": held.baseline.how,
                 "results": [_result(dataclasses.asdict(result)) for result in held.results],
+                "not_run": dict(held.not_run),
             }
             for held in verification.held
         ],
@@ -38,4 +40,17 @@ def to_json(verification: Verification) -> str:
 
 
 def _result(result: dict[str, Json]) -> dict[str, Json]:
-    return {**result, "verdict": result["verdict"].value}
+    return {name: _plain(value) for name, value in result.items()}
+
+
+def _plain(value: Json) -> Json:
+    """With what JSON has no word for as text: a verdict's name, an infinite error."""
+    if isinstance(value, dict):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, Verdict):
+        return value.value
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from snapshot.commands.status import POWER, RecordedStatus, RuleStatus, SuiteStatus
+from snapshot.model import REFERENCE
 
 
 def print_status(suites: Sequence[SuiteStatus]) -> None:
@@ -21,7 +22,7 @@ def print_status(suites: Sequence[SuiteStatus]) -> None:
     for suite in suites:
         say(f"{suite.suite}: {len(suite.cases)} cases", "bold")
         for recorded in suite.recorded:
-            say(f"  {_recorded(recorded, len(suite.cases))}", "yellow" if recorded.missing else "")
+            say(f"  {_recorded(recorded)}", "yellow" if recorded.missing else "")
         if not suite.recorded:
             say("  nothing recorded: goldens record " + suite.suite, "yellow")
         for name, held_to in suite.environments.items():
@@ -32,8 +33,9 @@ def print_status(suites: Sequence[SuiteStatus]) -> None:
             say("  strict: no relaxation, no quarantine", "dim")
 
 
-def _recorded(recorded: RecordedStatus, cases: int) -> str:
-    parts = [f"{recorded.cases} of {cases} recorded"]
+def _recorded(recorded: RecordedStatus) -> str:
+    whose = "" if REFERENCE in recorded.subjects else f"{' '.join(recorded.subjects)}, "
+    parts = [f"{whose}{recorded.cases} of {recorded.configured} recorded"]
     if recorded.missing:
         parts.append(f"missing {_some(recorded.missing)}")
     if recorded.stale:

@@ -18,7 +18,7 @@ import numpy as np
 from grouped_decode.candidates import Candidate, find_candidate
 from grouped_decode.case import Case
 
-from snapshot.errors import RunError
+from snapshot.errors import ConfigError, RunError
 from snapshot.kernel_model import (
     LSE,
     OUT,
@@ -32,6 +32,7 @@ from snapshot.metrics.tensors import errors, lse_error, misplaced, norm
 from snapshot.model import Array, Fingerprint, Observation
 from snapshot.predicate import NODEVICE
 from snapshot.probe import fingerprint, probe
+from snapshot.runners.process import Answer
 from snapshot.store import blob
 
 if TYPE_CHECKING:
@@ -57,9 +58,11 @@ class Decode:
 
     Attributes:
         fingerprint: the environment, with float32 for the dtype: each case has its own.
+        problem: why the kernel cannot be imported; None where it can.
 
     Raises:
-        RunError: torch is missing or has no such device, or no kernel has that name.
+        ConfigError: no kernel has that name.
+        RunError: torch is missing or has no such device.
     """
 
     def __init__(self, name: str, device: str, root: Path) -> None:
@@ -75,7 +78,11 @@ class Decode:
         self.fingerprint: Fingerprint = fingerprint(
             dtype="float32", batch_size=None, kernels=True, device=wanted
         )
-        self._candidate = _find(name)
+        self.problem: RunError | None = None
+        try:
+            self._candidate = _find(name)
+        except RunError as error:
+            self.problem = error
 
     def run(self, key: str) -> KernelObservation | NotRun:
         """One observation of a case, or why it is not run.
@@ -145,10 +152,10 @@ class Decode:
         return tuple(found)
 
 
-def load(name: str, device: str, root: Path) -> tuple[Fingerprint, Any]:
-    """For `runners.process`: the kernel's environment, and its `Decode.run`."""
+def load(name: str, device: str, root: Path) -> tuple[tuple[Fingerprint, RunError | None], Answer]:
+    """For `runners.process`: the kernel's environment and problem, and its `Decode.run`."""
     kernel = Decode(name, device, root)
-    return kernel.fingerprint, kernel.run
+    return (kernel.fingerprint, kernel.problem), kernel.run
 
 
 def _torch_device(backend: str) -> str:
@@ -158,16 +165,14 @@ def _torch_device(backend: str) -> str:
 def _find(name: str) -> Candidate:
     try:
         return find_candidate(name)
-    except LookupError as error:
-        what, _, got = str(error).rpartition(", got ")
-        raise RunError(
-            "no kernel has this name",
-            where="candidates",
-            expected=what.partition("expected ")[2],
-            got=got,
-        ) from None
-    except (ImportError, AttributeError) as error:
-        raise RunError(f"a kernel cannot be imported: {error}", where=name) from None
+    except Exception as error:  # another project's module: importing it may raise anything
+        if isinstance(error, LookupError) and ":" not in name:
+            known = str(error).partition("expected ")[2].rpartition(", got ")[0]
+            raise ConfigError(
+                "no kernel has this name", where="candidates", expected=known, got=name
+            ) from None
+        reason = f"{type(error).__name__}: {error}"
+        raise RunError(f"a kernel cannot be imported: {reason}", where=name) from None
 
 
 def _without(case: Case, trait: str) -> Case:

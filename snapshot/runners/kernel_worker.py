@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -24,16 +26,19 @@ class KernelWorker:
         candidate: the kernel's name, which need not be one of the suite's.
 
     Attributes:
-        fingerprint: the environment it runs in; its dtype is to be replaced by a case's.
+        problem: why the kernel cannot be had; then every case is answered with it.
 
     Raises:
-        RunError: torch is missing or has no such device, or no kernel has that name.
+        ConfigError: no kernel has that name.
+        RunError: torch is missing or has no such device.
     """
 
     def __init__(self, suite: KernelSuite, candidate: str) -> None:
         load = partial(_load, candidate, suite.device, suite.root)
+        self._suite, self._candidate = suite, candidate
         self._process = Process(load, suite.timeout, "the kernel's process")
-        self.fingerprint: Fingerprint = self._process.greeting
+        greeting: tuple[Fingerprint, RunError | None] = self._process.greeting
+        self._fingerprint, self.problem = greeting
 
     def __enter__(self) -> KernelWorker:
         return self
@@ -46,12 +51,29 @@ class KernelWorker:
     ) -> None:
         self._process.end()
 
+    def at(self, dtype: str) -> Fingerprint:
+        """The environment it runs in, for cases of a dtype."""
+        return replace(self._fingerprint, identity=replace(self._fingerprint.identity, dtype=dtype))
+
+    def observe(
+        self, keys: Iterable[str], advance: Callable[[int], None]
+    ) -> Iterator[tuple[str, Ran]]:
+        """Runs the cases in order, but for those that the suite does not run here."""
+        backend = self._fingerprint.identity.backend
+        device = "cuda" if backend == "rocm" else backend
+        for key in keys:
+            reason = self._suite.policy.excluded(key, self._candidate, device)
+            yield key, self.run(key) if reason is None else NotRun(key, reason)
+            advance(1)
+
     def run(self, key: str) -> Ran:
         """What the kernel gave, why it was not run, or what went wrong.
 
         After an error the next case runs in a fresh process: a GPU's context does not survive
         a bad access, and every later case would fail with it.
         """
+        if self.problem is not None:
+            return self.problem
         try:
             ran: KernelObservation | NotRun = self._process.ask(key)
         except GoldensError as error:

@@ -36,7 +36,7 @@ _BLOB = re.compile(r"[0-9a-f]{64}")
 LoadArrays = Callable[[Mapping[str, str]], Mapping[str, Array]]
 
 
-def encode(golden: Golden, arrays: Mapping[str, str]) -> dict[str, Json]:
+def encode(golden: Golden[Any], arrays: Mapping[str, str]) -> dict[str, Json]:
     """The signed record of a golden.
 
     Args:
@@ -86,7 +86,7 @@ def encode(golden: Golden, arrays: Mapping[str, str]) -> dict[str, Json]:
         ) from None
 
 
-def decode(record: dict[str, Json], where: str, load: LoadArrays) -> Golden:
+def decode(record: dict[str, Json], where: str, load: LoadArrays) -> Golden[Any]:
     """The golden in a record of the current schema whose digest was checked.
 
     Args:
@@ -103,7 +103,7 @@ def decode(record: dict[str, Json], where: str, load: LoadArrays) -> Golden:
     current = migrate.GOLDEN.current
     strict.integer(record["schema"], "$.schema", where, current, current)
     strict.digest(record["digest"], "$.digest", where)
-    observation = Observation(
+    observation: Observation[Any] = Observation(
         case=strict.key(record["case"], "$.case", where),
         output=KINDS[kind].decode(record, where),
         arrays=load(_arrays(record["arrays"], where)),
