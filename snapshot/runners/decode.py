@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,15 +37,10 @@ from snapshot.store import blob
 
 if TYPE_CHECKING:
     import torch
-    from grouped_decode.inputs import Tensors
+    from grouped_decode.inputs import Inputs, Tensors
 
-POISON = {
-    "nanpad": "depends on padding: right where slots that nobody owns hold zeros",
-    "garbagepad": "depends on padding: right where slots that nobody owns hold zeros",
-}
-"""By trait: what it means that a case is right without it and wrong with it."""
-
-UNWRITTEN = "depends on what output or scratch held before: right where they held zeros"
+PADDING = ("nanpad", "garbagepad")
+"""Traits that fill slots which no sequence owns."""
 
 
 class Decode:
@@ -100,14 +95,22 @@ class Decode:
         causes = self._causes(case, key) if not within(found.output, Bounds()) else ()
         return replace(found, output=replace(found.output, causes=causes))
 
-    def _observe(self, case: Case, key: str, fill: float = float("nan")) -> KernelObservation:
-        """Runs it with `fill` in output and scratch."""
+    def _observe(
+        self,
+        case: Case,
+        key: str,
+        fill: float = float("nan"),
+        clean: Callable[[Inputs, Tensors], None] | None = None,
+    ) -> KernelObservation:
+        """Runs it with `fill` in output and scratch, on a cache that `clean` has changed."""
         from grouped_decode.baseline import attention_baseline
         from grouped_decode.inputs import generate
         from grouped_decode.oracle import attention_oracle
 
         inputs = generate(case)
         tensors = inputs.place(self._device)
+        if clean is not None:
+            clean(inputs, tensors)
         # The truth first: a kernel that writes its inputs must not move it.
         truth, truth_lse = (
             _array(t) for t in attention_oracle(*tensors.positional, **tensors.options)
@@ -134,22 +137,39 @@ class Decode:
         )
 
     def _causes(self, case: Case, key: str) -> tuple[str, ...]:
-        """What a wrong result depends on: the same case without one poison at a time."""
-        attempts = {
-            said: partial(self._observe, _without(case, trait), key)
-            for trait, said in POISON.items()
-            if trait in case.traits
-        }
-        attempts[UNWRITTEN] = partial(self._observe, case, key, 0.0)
-        found = []
-        for said, attempt in attempts.items():
+        """What a wrong result depends on and must not: runs it again without one thing each."""
+
+        def right(*args: Any) -> bool:
             try:
-                right = within(attempt().output, Bounds())
+                return within(self._observe(*args).output, Bounds())
             except RunError:
-                continue
-            if right:
-                found.append(said)
+                return False
+
+        found = []
+        if right(case, key, 0.0):
+            found.append("depends on what output or scratch held: right where they held zeros")
+        for trait in PADDING:
+            if trait in case.traits and right(_without(case, trait), key):
+                tails = case.page_size > 1 and right(case, key, float("nan"), _clean_tails)
+                where = "the unused slots of last pages" if tails else "slots that nobody owns"
+                found.append(f"depends on padding: right where {where} hold zeros")
         return tuple(found)
+
+
+def _clean_tails(inputs: Inputs, tensors: Tensors) -> None:
+    """Zeros in the slots of each sequence's last page that hold no key."""
+    import torch
+
+    case, page = inputs.case, inputs.case.page_size
+    tails = [
+        int(inputs.kv_indices[end - 1]) * page + offset
+        for end, length in zip(inputs.kv_indptr[1:], case.lengths, strict=True)
+        for offset in range((length - 1) % page + 1 if length else page, page)
+    ]
+    slots = torch.tensor(tails, dtype=torch.long, device=tensors.q.device)
+    bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32}[tensors.k_buffer.element_size()]
+    for buffer in (tensors.k_buffer, tensors.v_buffer):
+        buffer.view(bits)[slots] = 0
 
 
 def load(name: str, device: str, root: Path) -> tuple[tuple[Fingerprint, RunError | None], Answer]:
