@@ -153,7 +153,8 @@ def rows(array: Array) -> Array:
 
 def four_digits(value: Any) -> float:
     """Four significant digits, upwards, so that rounding lets nothing through a bound."""
-    return float(_UPWARDS.create_decimal(float(value)))
+    # By its text: the four digits that a float was rounded to are rarely its exact value.
+    return float(_UPWARDS.create_decimal(repr(float(value))))
 
 
 # ------------------------------------------------------------------------- private
@@ -164,7 +165,7 @@ def _float64(array: Array) -> Array:
 
 
 def _coordinates(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(int(i) for i in np.unravel_index(index, shape)) if shape else ()
+    return () if 0 in shape else tuple(int(i) for i in np.unravel_index(index, shape))
 
 
 def _bits(array: Array) -> Array:

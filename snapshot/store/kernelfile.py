@@ -7,7 +7,7 @@ from typing import Any
 
 from snapshot.kernel_model import Computed, Errors, LseError, Misplaced, Tensor
 from snapshot.model import Json
-from snapshot.store import blob, strict
+from snapshot.store import strict
 
 _INPUT = frozenset({"lengths"})
 _OUTPUT = frozenset({"baseline", "errors", "lse", "lse_error", "misplaced", "out"})
@@ -15,6 +15,7 @@ _TENSOR = frozenset({"digest", "dtype", "norm", "shape"})
 _ERRORS = frozenset({"compared", "max_abs", "rel_l2", "row", "row_ulp", "ulp_max", "ulp_p50"})
 _LSE_ERROR = frozenset({"abs", "row"})
 _MISPLACED = frozenset({"array", "count", "first", "pattern", "value"})
+_DTYPES = ("bfloat16", "float16", "float32")
 _HEX = re.compile(r"[0-9a-f]{64}")
 _MOST = 2**63 - 1
 _ULPS = 2**64 - 1
@@ -86,7 +87,7 @@ def _encode_errors(errors: Errors) -> dict[str, Json]:
 def _tensor(value: Json, at: str, where: str) -> Tensor:
     strict.fields(value, _TENSOR, at, where)
     return Tensor(
-        dtype=strict.one_of(value["dtype"], tuple(blob.dtypes()), f"{at}.dtype", where),
+        dtype=strict.one_of(value["dtype"], _DTYPES, f"{at}.dtype", where),
         shape=_integers(value["shape"], f"{at}.shape", where),
         digest=_hex(value["digest"], f"{at}.digest", where),
         norm=_number(value["norm"], f"{at}.norm", where),
