@@ -203,9 +203,9 @@ def kernel_strictness(
     quarantine, past = only(policy.quarantine)
     return KernelStrictness(
         Bounds(**values),
-        tuple(dict.fromkeys(live)),
+        _distinct(live),
         quarantine,
-        tuple(dict.fromkeys([*expired, *past])),
+        _distinct([*expired, *past]),
     )
 
 
@@ -223,3 +223,8 @@ def check_kernel_rules(policy: KernelPolicy, cases: Sequence[str]) -> None:
 
 def _setting(rules: Iterable[KernelRule], bound: str) -> list[KernelRule]:
     return [rule for rule in rules if getattr(rule.bounds, bound) is not None]
+
+
+def _distinct(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """Each once: one that loosens two bounds was found twice."""
+    return tuple({rule.where: rule for rule in rules}.values())

@@ -50,8 +50,9 @@ def judge_kernel(evidence: KernelEvidence) -> KernelResult:
     if rule is None:
         return result
     was = result.verdict.value
-    if result.verdict.passes:
-        headline = f"passes now ({was}): remove the quarantine {rule}"
+    # Right and never recorded, since what is wrong is refused: it is fixed all the same.
+    if result.verdict.passes or result.verdict is Verdict.MISSING:
+        headline = f"right now ({was}): remove the quarantine {rule}"
         return replace(result, verdict=Verdict.FIXED, headline=headline)
     headline = f"{was}: {result.headline}; quarantined: {rule}"
     return replace(result, verdict=Verdict.QUARANTINED, headline=headline)

@@ -13,7 +13,7 @@ from snapshot.kernel_verdict import KernelEvidence, judge_kernel
 from snapshot.model import Golden, RecordedFingerprint, Result
 from snapshot.names import safe_name
 from snapshot.plan import KernelPlan, narrow
-from snapshot.policy import Rule, allowed
+from snapshot.policy import allowed
 from snapshot.resolve import Baseline, against, resolve
 from snapshot.runners.kernel_worker import KernelWorker
 from snapshot.runners.observe import Progress
@@ -88,14 +88,14 @@ def _hold(
                 allowed=allowed(suite.policy.allow, key),
             )
             results.append(judge_kernel(evidence))
-    past: dict[Rule, None] = dict.fromkeys(r for strict in rules.values() for r in strict.expired)
+    past = dict.fromkeys(expiry(rule) for strict in rules.values() for rule in strict.expired)
     return Held(
         suite=suite.name,
         subject=candidate,
         slug=here.slug,
         baseline=baseline,
         results=tuple(results),
-        expired=tuple(map(expiry, past)),
+        expired=tuple(past),
         not_run=not_run,
     )
 

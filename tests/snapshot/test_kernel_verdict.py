@@ -202,6 +202,8 @@ def test_quarantined_and_fixed() -> None:
     assert held.verdict is Verdict.QUARANTINED and held.headline.startswith("NONFINITE: 1 non-")
     fixed = judge_kernel(evidence(strictness=strict))
     assert fixed.verdict is Verdict.FIXED and not fixed.verdict.passes
+    unrecorded = judge_kernel(evidence(golden=None, strictness=strict))
+    assert unrecorded.verdict is Verdict.FIXED and "right now (MISSING)" in unrecorded.headline
 
 
 def test_an_expired_rule_is_noted() -> None:
