@@ -110,7 +110,7 @@ def _unstable(row: Observation, repeat: Observation) -> Iterable[Finding]:
             expected=repr(row.output.text[:80]),
             got=repr(repeat.output.text[:80]),
         )
-    elif not _same_arrays(row, repeat):
+    elif not same_arrays(row, repeat):
         yield Finding(
             UNSTABLE,
             "the row's numbers change between identical runs, its text does not",
@@ -120,7 +120,8 @@ def _unstable(row: Observation, repeat: Observation) -> Iterable[Finding]:
         )
 
 
-def _same_arrays(a: Observation, b: Observation) -> bool:
+def same_arrays(a: Observation, b: Observation) -> bool:
+    """Whether two observations have the same arrays, bit for bit."""
     return a.arrays.keys() == b.arrays.keys() and all(
         _same_bits(array, b.arrays[name]) for name, array in a.arrays.items()
     )

@@ -16,12 +16,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from snapshot.metrics.logprobs import deltas, prompt_deltas
+from snapshot.metrics.tokens import divergence
 from snapshot.model import Array, GenerationCase, Json, Observation
 
 REPEATS = "repeats"
 ORDERS = "orders"
 BATCH_SIZES = "batch_sizes"
 ADAPTER_EFFECT = "adapter_effect"
+
+POWER = 3.0
+"""Adapters must move the logprobs by this many times what the batch does, or a suite cannot
+tell a missing adapter from another batch."""
 
 Run = Mapping[str, Observation]
 
@@ -60,9 +65,11 @@ def calibration(
 
     Returns:
         For each kind of noise that was measured: ``count`` of values, their ``rms``, ``q99``,
-        ``q999`` and ``max`` in nats, ``row_rms``, the largest rms of any one case, and
-        ``prompt_rms``, over the prompts' tokens alone; and ``adapter_effect``, by adapter: the
-        rms change of the prompts' logprobs against the base rows. The last two compare.
+        ``q999`` and ``max`` in nats, ``row_rms``, the largest rms of any one case,
+        ``prompt_rms``, over the prompts' tokens alone, and ``tie_margin``, the largest top-2
+        margin at which two runs parted; ``adapter_effect``, by adapter: the rms change of the
+        prompts' logprobs against the base rows; and ``power``, the weakest such effect over
+        ``prompt_rms`` between batch sizes.
     """
     kinds = {REPEATS: repeats, ORDERS: orders, BATCH_SIZES: batch_sizes}
     noise: dict[str, Json] = {}
@@ -72,11 +79,26 @@ def calibration(
         rows = [row for row in rows if row.size]
         prompts = [_finite(prompt_deltas(first[key], run[key])) for key, run in shared]
         if rows:
-            noise[kind] = _summary(rows) | {"prompt_rms": _round(_rms(np.concatenate(prompts)))}
+            noise[kind] = _summary(rows) | {
+                "prompt_rms": _round(_rms(np.concatenate(prompts))),
+                "tie_margin": _round(max(_parting_margin(first[k], run[k]) for k, run in shared)),
+            }
     effect = adapter_effect(cases, first)
     if effect:
         noise[ADAPTER_EFFECT] = effect
+    ratio = power(noise)
+    if ratio is not None:
+        noise["power"] = _round(ratio)
     return noise
+
+
+def _parting_margin(a: Observation, b: Observation) -> float:
+    """The larger of the two top-2 margins where the runs part; 0.0 where they do not, or where
+    one had ended."""
+    at = divergence(a, b)
+    if at is None or at.golden_margin is None or at.candidate_margin is None:
+        return 0.0
+    return max(at.golden_margin, at.candidate_margin)
 
 
 def adapter_effect(cases: Sequence[GenerationCase], run: Run) -> dict[str, float]:
@@ -100,6 +122,21 @@ def floor(recorded: Mapping[str, Json], *, same_batch: bool) -> Floor:
     noise = recorded.get(kind) or {}
     rms, largest = noise.get("row_rms", 0.0), noise.get("max", 0.0)
     return Floor(f"noise floor over {kind.replace('_', ' ')}", rms, largest)
+
+
+def tie_margin(recorded: Mapping[str, Json]) -> float:
+    """The largest top-2 margin, in nats, at which the reference itself was seen to part while
+    its noise was measured; 0.0 where it never parted."""
+    kinds = (recorded.get(kind) or {} for kind in (ORDERS, BATCH_SIZES))
+    return float(max(noise.get("tie_margin", 0.0) for noise in kinds))
+
+
+def power(recorded: Mapping[str, Json]) -> float | None:
+    """Weakest adapter's effect over the drift between batch sizes; None where not measured."""
+    effect, drift = recorded.get(ADAPTER_EFFECT), recorded.get(BATCH_SIZES, {})
+    if not effect or not drift.get("prompt_rms"):
+        return None
+    return float(min(effect.values()) / drift["prompt_rms"])
 
 
 def _summary(rows: Sequence[Array]) -> dict[str, Json]:

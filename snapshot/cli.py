@@ -48,6 +48,14 @@ def _selection(command: F) -> F:
     return command
 
 
+_attribute = click.option(
+    "--attribute",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Run the reference to tell who moved: where a case fails and it can be run; for every "
+    "case, also where outputs from elsewhere are held to it; or never.",
+)
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _as_of = click.option(
     "--as-of", type=click.DateTime(["%Y-%m-%d"]), callback=_day, help="Judge expiry then."
@@ -218,6 +226,7 @@ def record(
 )
 @click.option("--environment", metavar="NAME", help="The declared environment of those outputs.")
 @click.option("--against", metavar="SLUG", help="Hold to this recorded fingerprint.")
+@_attribute
 @_as_of
 @_as_json
 @click.pass_context
@@ -229,6 +238,7 @@ def verify(
     outputs: Path | None,
     environment: str | None,
     against: str | None,
+    attribute: str,
     as_of: datetime.date,
     as_json: bool,
 ) -> None:
@@ -242,7 +252,9 @@ def verify(
     from snapshot.commands.verify import verify as run
     from snapshot.report.progress import progress
 
-    request = Request(selectors, batch_size, dtype, outputs, environment, against, as_of, progress)
+    request = Request(
+        selectors, batch_size, dtype, outputs, environment, against, attribute, as_of, progress
+    )
     found = run(_load(context), request)
     if as_json:
         from snapshot.report.jsonreport import to_json
@@ -253,6 +265,89 @@ def verify(
 
         print_verification(found, Console(highlight=False))
     sys.exit(found.exit_code)
+
+
+@main.command()
+@_selection
+@click.option("--against", "slug", metavar="SLUG", help="Hold to this recorded fingerprint.")
+@_as_of
+@_as_json
+@click.pass_context
+def audit(
+    context: click.Context,
+    selectors: tuple[str, ...],
+    batch_size: int | None,
+    dtype: str | None,
+    slug: str | None,
+    as_of: datetime.date,
+    as_json: bool,
+) -> None:
+    """Inject known faults and say which of them the tolerances would let through.
+
+    Runs at the suite's largest batch size unless told otherwise; a run a fault.
+    Exit codes: 0 all caught, 1 a fault passes, a rule has expired or a suite is underpowered.
+    """
+    from snapshot.commands.audit import audit as run
+    from snapshot.report.audit import as_json_text, print_audit
+    from snapshot.report.progress import progress
+
+    found = run(
+        _load(context),
+        selectors,
+        batch_size=batch_size,
+        dtype=dtype,
+        slug=slug,
+        day=as_of,
+        progress=progress,
+    )
+    if as_json:
+        click.echo(as_json_text(found))
+    else:
+        print_audit(found)
+    sys.exit(found.exit_code)
+
+
+@main.command()
+@_selection
+@click.option(
+    "--orders", type=click.IntRange(0), default=0, metavar="N", help="Shuffled batches to add."
+)
+@click.option("--markdown", is_flag=True, help="Print markdown, for a pull request.")
+@_as_json
+@click.pass_context
+def sweep(
+    context: click.Context,
+    selectors: tuple[str, ...],
+    batch_size: int | None,
+    dtype: str | None,
+    orders: int,
+    markdown: bool,
+    as_json: bool,
+) -> None:
+    """Run the reference alone at every batch size and show which wording each gives.
+
+    Writes nothing; `goldens record` keeps the same runs as variants. Exit code 1 where a case
+    could not be run.
+    """
+    from snapshot.commands.sweep import sweep as run
+    from snapshot.report.progress import progress
+    from snapshot.report.sweep import as_json_text, as_markdown, print_sweeps
+
+    found = run(
+        _load(context),
+        selectors,
+        batch_size=batch_size,
+        dtype=dtype,
+        orders=orders,
+        progress=progress,
+    )
+    if as_json:
+        click.echo(as_json_text(found))
+    elif markdown:
+        click.echo(as_markdown(found))
+    else:
+        print_sweeps(found)
+    sys.exit(1 if any(swept.failed for swept in found) else 0)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from snapshot.model import BASE, Json
 from snapshot.names import check_distinct, safe_name
 from snapshot.policy import Allowance, LogprobTolerance, Policy, Rule, TextTolerance, Tolerance
 from snapshot.predicate import Predicate
-from snapshot.rules import terms
+from snapshot.rule_terms import terms
 from snapshot.store.blobs import FOLDER
 from snapshot.store.schemas import validator
 

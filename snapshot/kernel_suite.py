@@ -14,7 +14,7 @@ from snapshot.kernel_policy import Bounds, Exclusion, KernelPolicy, KernelRule
 from snapshot.model import REFERENCE, Json
 from snapshot.names import check_distinct, safe_name
 from snapshot.policy import Allowance, Rule
-from snapshot.rules import terms
+from snapshot.rule_terms import terms
 
 _MATRIX = ("shapes", "lengths", "dtypes", "traits")
 _BOUNDS = ("rel_l2", "max_abs", "lse_abs")

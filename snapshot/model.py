@@ -335,34 +335,55 @@ class GroupTest:
 
 
 @dataclass(frozen=True)
+class Move:
+    """One step on the way from a golden to a candidate.
+
+    Attributes:
+        name: ``environment`` (golden to the reference here and now, in the golden's batch),
+            ``batch`` (from there to the reference in the candidate's batch) or ``candidate``
+            (from the reference here to the candidate).
+        distance: of the logprobs; None where no value compares.
+        step: where the tokens part; None where they are equal or unknown.
+        words: whether the texts differ.
+        allowed_rms, allowed_max: how far a clean run may be, in nats; None where no bound is
+            known.
+    """
+
+    name: str
+    distance: Distance | None
+    step: int | None
+    words: bool
+    allowed_rms: float | None = None
+    allowed_max: float | None = None
+
+    @property
+    def still(self) -> bool:
+        """Whether nothing moved: the same words, and every compared value the same."""
+        return (
+            not self.words
+            and self.step is None
+            and (self.distance is None or not self.distance.max)
+        )
+
+
+@dataclass(frozen=True)
 class Attribution:
     """Who moved: the reference since the recording, or the candidate from the reference.
 
     Attributes:
+        moves: the way from the golden to the candidate, step by step.
         reference_text: what the reference says here and now, in the candidate's batch where
             that is known, otherwise in the golden's.
-        drift: from the golden to the reference here and now; None where no value compares.
-        drift_step: the step at which those two part; None where their tokens are equal.
-        deviation: from the reference here and now to the candidate.
-        deviation_step: the step at which those two part.
-        allowed_rms, allowed_max: how far the candidate may be from the reference here.
         errors: rms distance from the float32 answer on the golden's tokens, in nats, of
             ``golden``, ``reference`` and ``candidate``; without those that are not known.
         tests: what all rows of this adapter say together.
-        changes: what changed in the environment since the recording.
         notes: what could not be run, and why.
     """
 
+    moves: tuple[Move, ...] = ()
     reference_text: str | None = None
-    drift: Distance | None = None
-    drift_step: int | None = None
-    deviation: Distance | None = None
-    deviation_step: int | None = None
-    allowed_rms: float | None = None
-    allowed_max: float | None = None
     errors: Mapping[str, float] = field(default_factory=dict)
     tests: tuple[GroupTest, ...] = ()
-    changes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 

@@ -1,56 +1,137 @@
-"""What every ``relax`` and ``quarantine`` entry holds, whatever the kind of its suite."""
+"""The rules by which a case passes, or is another row's, in their order (docs/verdicts.md).
+
+Each gives a ruling, or None: then the next one is asked.
+"""
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Mapping
-from typing import TypedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from snapshot.errors import ConfigError
-from snapshot.model import Json
-from snapshot.predicate import Predicate
-
-
-class Terms(TypedDict):
-    """The fields of a `policy.Rule` but for what it loosens."""
-
-    where: str
-    case: str
-    subject: str | None
-    when: Predicate
-    reason: str
-    issue: str
-    owner: str
-    expires: datetime.date
+from snapshot.attribute import deviates
+from snapshot.calibrate import Floor, tie_margin
+from snapshot.comparison import Comparison
+from snapshot.evidence import Evidence
+from snapshot.metrics.logprobs import prompt_deltas
+from snapshot.metrics.ties import near_tie, tie_bound
+from snapshot.model import BASE, Divergence, Finding, Verdict
 
 
-def terms(entry: Mapping[str, Json], where: str) -> Terms:
-    """The common fields of an entry that follows the schema.
+@dataclass(frozen=True)
+class Ruling:
+    """A verdict with what it rests on.
 
-    Args:
-        where: file and key, for messages.
-
-    Raises:
-        ConfigError: a condition on nothing known, or a day that is none.
+    Attributes:
+        relaxed: the relax rules (file and key) without which the case would fail.
     """
-    when = Predicate(entry.get("when", {}))
-    when.validate(f"{where}.when")
-    try:
-        expires = datetime.date.fromisoformat(entry["expires"])
-    except ValueError:
-        raise ConfigError(
-            "wrong value",
-            where=f"{where}.expires",
-            expected="a date such as 2027-03-01",
-            got=entry["expires"],
-        ) from None
-    return Terms(
-        where=where,
-        case=entry["case"],
-        subject=entry.get("subject"),
-        when=when,
-        reason=entry["reason"],
-        issue=entry["issue"],
-        owner=entry["owner"],
-        expires=expires,
+
+    verdict: Verdict
+    headline: str
+    findings: Sequence[Finding] = ()
+    relaxed: tuple[str, ...] = ()
+
+
+def match(e: Evidence, c: Comparison, noise: Floor) -> Ruling | None:
+    """The golden's tokens and stop, and its numbers up to noise."""
+    if not c.same_output or not c.within(noise) or deviates(e, c):
+        return None
+    return Ruling(Verdict.MATCH, "")
+
+
+def identity(e: Evidence, c: Comparison, noise: Floor) -> Ruling | None:
+    """Another row's golden: an adapter without effect, or two swapped."""
+    if not c.candidate.output.text:
+        return None
+    for name, sibling in e.siblings.items():
+        if not _is_another(c, Comparison.of(sibling.observation, c.candidate), noise):
+            continue
+        if name == BASE:
+            what = "matches the base golden: adapter had no effect"
+        elif e.adapter is None:
+            what = f'matches the golden of adapter "{name}": it leaked into the base row'
+        else:
+            what = f'matches the golden of adapter "{name}": adapters swapped'
+        findings = [Finding("identity", what, where=sibling.case), *c.findings]
+        return Ruling(Verdict.REGRESSION, what, findings)
+    return None
+
+
+def variant(e: Evidence, c: Comparison, noise: Floor) -> Ruling | None:
+    """The reference's recorded answer at another batch size."""
+    batch = c.candidate.composition
+    if (batch is not None and batch == c.golden.composition) or deviates(e, c):
+        return None
+    for golden, recorded in e.variants:
+        if golden.observation.workload != c.golden.workload:
+            continue  # recorded from other weights: an answer to another question
+        other = Comparison.of(golden.observation, c.candidate)
+        if other.same_output and other.within(e.noise(recorded, other)):
+            size = recorded.fingerprint.identity.batch_size
+            if c.divergence is None:
+                what = f"the golden's words, with the reference's numbers at batch size {size}"
+            else:
+                what = f"the reference's own answer at batch size {size}; {parting(c.divergence)}"
+            return Ruling(Verdict.VARIANT, what, c.findings)
+    return None
+
+
+def tie(e: Evidence, c: Comparison, noise: Floor) -> Ruling | None:
+    """Parted where rounding alone decides, and on the golden's tokens the numbers agree.
+
+    Not known without forced scoring: what follows the parting could hide any fault.
+    """
+    forced = None if e.now is None else e.now.candidate_forced
+    if forced is None or e.recorded is None or c.divergence is None or deviates(e, c):
+        return None
+    dtype, measured = e.recorded.fingerprint.identity.dtype, tie_margin(e.recorded.calibration)
+    bound = tie_bound(c.golden, c.divergence.step, dtype, measured)
+    scored = Comparison.of(c.golden, forced)
+    if not near_tie(c.divergence, bound) or scored.distance is None or not scored.within(noise):
+        return None
+    what = (
+        f"{parting(c.divergence)}, where up to {bound:.3g} is rounding; on the golden's tokens "
+        f"logprobs {scored.distance}, noise rms {noise.rms:.2g}, max {noise.max:.2g}"
     )
+    return Ruling(Verdict.TIE, what, c.findings)
+
+
+def within(e: Evidence, c: Comparison, noise: Floor) -> Ruling | None:
+    """Inside what the policy tolerates; what is left is said."""
+    tolerance = e.strictness.tolerance
+    unloosened = tolerance.text is None and tolerance.logprob is None
+    if e.beyond(c, noise) or (unloosened and deviates(e, c)):
+        return None
+    said: list[str] = []
+    if tolerance.text is not None and not c.same_output:
+        score = c.score(tolerance.text.metric).value or 0.0
+        left = score - tolerance.text.rouge_l
+        said.append(f"{tolerance.text.metric} ROUGE-L {score:.4f}, {left:.4f} left")
+    if tolerance.logprob is not None and c.distance is not None:
+        bound = e.bound(tolerance.logprob, noise)
+        said.append(f"logprobs {c.distance}, allowed rms {bound.rms:.2g}, max {bound.max:.2g}")
+    by = "; ".join(map(str, e.strictness.relaxed)) or "the suite's tolerance"
+    relaxed = tuple(rule.where for rule in e.strictness.relaxed)
+    return Ruling(Verdict.WITHIN, f"{', '.join(said)}; {by}", c.findings, relaxed)
+
+
+def parting(at: Divergence) -> str:
+    """Where two generations part, and how sure each side was there."""
+    margins = {"golden": at.golden_margin, "candidate": at.candidate_margin}
+    known = [f"{value:.3g} in the {side}" for side, value in margins.items() if value is not None]
+    there = f", top-2 margin there {' and '.join(known)}" if known else ""
+    return f"the tokens part at step {at.step}{there}"
+
+
+def _is_another(own: Comparison, other: Comparison, noise: Floor) -> bool:
+    """Whether a candidate that is not its own golden's is another row's.
+
+    Words can coincide: where both goldens scored the prompt, its logprobs must not be nearer to
+    the own one's. Where even the own golden has these words, they must be the other's.
+    """
+    if not other.same_output:
+        return False
+    mine, theirs = (prompt_deltas(c.golden, c.candidate) for c in (own, other))
+    known = bool(mine.size and theirs.size)
+    if own.same_output:
+        return known and other.within(noise) and bool((theirs**2).mean() < (mine**2).mean())
+    return not known or bool((theirs**2).mean() <= (mine**2).mean())

@@ -6,65 +6,22 @@ Pure: what is judged here was run and read elsewhere.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from snapshot import admission
-from snapshot.calibrate import Floor, floor
+from snapshot.attribute import attribution, moved
+from snapshot.calibrate import Floor
 from snapshot.comparison import Comparison
 from snapshot.errors import GoldensError, StoreError
-from snapshot.fingerprint import differences, numeric_mode_warning
-from snapshot.metrics.logprobs import prompt_deltas
+from snapshot.evidence import Evidence
+from snapshot.fingerprint import numeric_mode_warning
 from snapshot.metrics.nonfinite import nonfinite, same_pattern
 from snapshot.metrics.shape import Misshapen, require_shape
-from snapshot.model import (
-    BASE,
-    REFERENCE,
-    Divergence,
-    Finding,
-    Fingerprint,
-    Golden,
-    Observation,
-    RecordedFingerprint,
-    Result,
-    Verdict,
-)
-from snapshot.policy import LogprobTolerance, Strictness, Tolerance
+from snapshot.model import Finding, Golden, Observation, Result, Verdict
+from snapshot.rules import Ruling, identity, match, parting, tie, variant, within
 
-
-@dataclass(frozen=True)
-class Evidence:
-    """All that is known when one case is judged.
-
-    Attributes:
-        suite, case: which case.
-        adapter: its adapter; None for a base row.
-        subject: what produced the candidate.
-        here: where the candidate ran; None where that is unknown.
-        candidate: what it gave, or why it gave nothing.
-        golden: what was recorded; None where nothing was, an error where it is damaged.
-        recorded: the golden's environment; None without a golden.
-        looked_for: where a golden was looked for and what exists instead (for MISSING).
-        siblings: goldens of the same prompt's other rows, by adapter name or ``base``.
-        variants: goldens of the same case at the environment's other batch sizes, each with
-            its environment.
-        strictness: what the policy asks.
-        allowed: findings that an ``allow`` entry accepts for this case.
-    """
-
-    suite: str
-    case: str
-    adapter: str | None
-    subject: str
-    here: Fingerprint | None
-    candidate: Observation | GoldensError
-    golden: Golden | StoreError | None
-    recorded: RecordedFingerprint | None = None
-    looked_for: str = ""
-    siblings: Mapping[str, Golden] = field(default_factory=dict)
-    variants: Sequence[tuple[Golden, RecordedFingerprint]] = ()
-    strictness: Strictness = field(default_factory=lambda: Strictness(Tolerance()))
-    allowed: frozenset[str] = frozenset()
+RULES = (match, identity, variant, tie, within)
+"""In their order, once the run is sound and its workload is the golden's."""
 
 
 def judge(evidence: Evidence) -> Result:
@@ -110,16 +67,17 @@ def _compared(e: Evidence, candidate: Observation, golden: Golden | None) -> Res
     early = _invalid(e, candidate, golden) or _nonfinite(e, candidate, golden.observation)
     if early is not None:
         return early
-    comparison = Comparison.of(golden.observation, candidate)
-    noise = _noise(e.here, e.recorded, comparison)
-    for rule in (_empty, _match, _identity, _variant, _within):
-        result = rule(e, comparison, noise)
-        if result is not None:
-            return result
-    return _moved(e, comparison, noise)
+    c = Comparison.of(golden.observation, candidate)
+    noise = e.noise(e.recorded, c)
+    ruling = _empty(e, c, noise)
+    for rule in () if ruling is not None else RULES:
+        ruling = rule(e, c, noise)
+        if ruling is not None:
+            break
+    return _ruled(e, c, ruling or _moved(e, c, noise))
 
 
-# ------------------------------------------------------- the rules, in their order
+# ------------------------------------------------- before anything can be compared
 
 
 def _invalid(e: Evidence, candidate: Observation, golden: Golden) -> Result | None:
@@ -167,152 +125,26 @@ def _nonfinite(e: Evidence, candidate: Observation, golden: Observation | None) 
     return _result(e, Verdict.NONFINITE, found[0].message, found) if found else None
 
 
-def _empty(e: Evidence, c: Comparison, noise: Floor) -> Result | None:
+# ------------------------------------------------------------------ around the rules
+
+
+def _empty(e: Evidence, c: Comparison, noise: Floor) -> Ruling | None:
     """No tolerance and no other batch makes up for an output that is not there."""
     if c.candidate.output.text or admission.EMPTY in e.allowed:
         return None
     if c.golden.output.text:
         return _moved(e, c, noise)
     what = "empty output, like the golden: passes only where an allow entry expects it"
-    return _result(e, Verdict.REGRESSION, what, [Finding("text", what), *c.findings], c)
+    return Ruling(Verdict.REGRESSION, what, [Finding("text", what), *c.findings])
 
 
-def _match(e: Evidence, c: Comparison, noise: Floor) -> Result | None:
-    if not c.same_output or not c.within(noise):
-        return None
-    return _result(e, Verdict.MATCH, "", (), c)
-
-
-def _identity(e: Evidence, c: Comparison, noise: Floor) -> Result | None:
-    if not c.candidate.output.text:
-        return None
-    for name, sibling in e.siblings.items():
-        if not _is_another(c, Comparison.of(sibling.observation, c.candidate), noise):
-            continue
-        if name == BASE:
-            what = "matches the base golden: adapter had no effect"
-        elif e.adapter is None:
-            what = f'matches the golden of adapter "{name}": it leaked into the base row'
-        else:
-            what = f'matches the golden of adapter "{name}": adapters swapped'
-        findings = [Finding("identity", what, where=sibling.case), *c.findings]
-        return _result(e, Verdict.REGRESSION, what, findings, c)
-    return None
-
-
-def _is_another(own: Comparison, other: Comparison, noise: Floor) -> bool:
-    """Whether a candidate that is not its own golden's is another row's.
-
-    Words can coincide: where both goldens scored the prompt, its logprobs must not be nearer to
-    the own one's. Where even the own golden has these words, they must be the other's.
-    """
-    if not other.same_output:
-        return False
-    mine, theirs = (prompt_deltas(c.golden, c.candidate) for c in (own, other))
-    known = bool(mine.size and theirs.size)
-    if own.same_output:
-        return known and other.within(noise) and bool((theirs**2).mean() < (mine**2).mean())
-    return not known or bool((theirs**2).mean() <= (mine**2).mean())
-
-
-def _variant(e: Evidence, c: Comparison, noise: Floor) -> Result | None:
-    batch = c.candidate.composition
-    if batch is not None and batch == c.golden.composition:
-        return None
-    for variant, recorded in e.variants:
-        if variant.observation.workload != c.golden.workload:
-            continue  # recorded from other weights: an answer to another question
-        other = Comparison.of(variant.observation, c.candidate)
-        if other.same_output and other.within(_noise(e.here, recorded, other)):
-            size = recorded.fingerprint.identity.batch_size
-            if c.divergence is None:
-                what = f"the golden's words, with the reference's numbers at batch size {size}"
-            else:
-                what = f"the reference's own answer at batch size {size}; {_parting(c.divergence)}"
-            return _result(e, Verdict.VARIANT, what, c.findings, c)
-    return None
-
-
-def _within(e: Evidence, c: Comparison, noise: Floor) -> Result | None:
-    if _beyond(e, c, noise):
-        return None
-    text, logprob = e.strictness.tolerance.text, e.strictness.tolerance.logprob
-    said: list[str] = []
-    if text is not None and not c.same_output:
-        score = c.score(text.metric).value or 0.0
-        left = score - text.rouge_l
-        said.append(f"{text.metric} ROUGE-L {score:.4f}, {left:.4f} left")
-    if logprob is not None and c.distance is not None:
-        bound = _bound(logprob, noise)
-        said.append(f"logprobs {c.distance}, allowed rms {bound.rms:.2g}, max {bound.max:.2g}")
-    by = "; ".join(map(str, e.strictness.relaxed)) or "the suite's tolerance"
-    return _result(e, Verdict.WITHIN, f"{', '.join(said)}; {by}", c.findings, c)
-
-
-def _moved(e: Evidence, c: Comparison, noise: Floor) -> Result:
+def _moved(e: Evidence, c: Comparison, noise: Floor) -> Ruling:
     """It differs and nothing excuses it: who moved?"""
-    beyond = _beyond(e, c, noise)
-    if e.subject != REFERENCE or e.here is None or e.recorded is None:
-        verdict, why = Verdict.UNATTRIBUTED, "the reference was not run here to tell who moved"
-    elif changes := _changes(e.recorded.fingerprint, e.here, c):
-        verdict = Verdict.DRIFT
-        why = "the reference itself moved; since the recording: " + ", ".join(changes)
-    else:
-        verdict, why = Verdict.REGRESSION, "nothing in the recorded environment changed"
+    beyond = e.beyond(c, noise)
+    verdict, why = moved(e, c)
     findings = [*c.findings, *(finding for finding in beyond if finding not in c.findings)]
-    return _result(e, verdict, f"{_difference(c, beyond)}; {why}", findings, c)
-
-
-# ------------------------------------------------------------------------ pieces
-
-
-def _beyond(e: Evidence, c: Comparison, noise: Floor) -> list[Finding]:
-    """What no tolerance covers; empty where the case is within."""
-    tolerance = e.strictness.tolerance
-    found: list[Finding | None] = []
-    if tolerance.text is None:
-        found += c.findings
-    elif not c.same_output:
-        found.append(c.text_finding(tolerance.text))
-    found.append(c.logprob_finding(_bound(tolerance.logprob, noise)))
-    return [finding for finding in found if finding is not None]
-
-
-def _changes(recorded: Fingerprint, here: Fingerprint, c: Comparison) -> list[str]:
-    """What changed around the workload that can have moved a number."""
-    changes = [str(change) for change in differences(recorded, here) if not change.inert]
-    batches = (c.golden.composition, c.candidate.composition)
-    same_size = recorded.identity.batch_size == here.identity.batch_size
-    if same_size and None not in batches and batches[0] != batches[1]:
-        changes.append("the other rows of its batch")
-    return changes
-
-
-def _noise(here: Fingerprint | None, recorded: RecordedFingerprint | None, c: Comparison) -> Floor:
-    """What is noise between two observations: strictest where both ran in the same batch."""
-    same_batch = (
-        here is not None
-        and recorded is not None
-        and here.identity == recorded.fingerprint.identity
-        and c.candidate.composition is not None
-        and c.candidate.composition == c.golden.composition
-    )
-    return floor(recorded.calibration if recorded else {}, same_batch=same_batch)
-
-
-def _tokens(ids: tuple[int, ...] | None) -> str:
-    return "unknown" if ids is None else f"{len(ids)} tokens: {str(list(ids[:8]))[1:-1]}..."
-
-
-def _bound(tolerance: LogprobTolerance | None, noise: Floor) -> Floor:
-    if tolerance is None:
-        return noise
-    unlimited = float("inf")
-    return Floor(
-        "tolerance",
-        rms=unlimited if tolerance.rms is None else tolerance.rms,
-        max=unlimited if tolerance.max is None else tolerance.max,
-    )
+    difference = f"{_difference(c, beyond)}; " if findings else ""
+    return Ruling(verdict, f"{difference}{why}", findings)
 
 
 def _difference(c: Comparison, beyond: Sequence[Finding]) -> str:
@@ -320,7 +152,7 @@ def _difference(c: Comparison, beyond: Sequence[Finding]) -> str:
     first = c.findings[0] if c.findings else beyond[0]
     said = _said(first)
     if first.check == "token_ids" and c.divergence is not None:
-        said = _parting(c.divergence)
+        said = parting(c.divergence)
     decided = beyond[0]
     return said if decided is first else f"{said}; {_said(decided)}"
 
@@ -331,11 +163,8 @@ def _said(finding: Finding) -> str:
     return f"{finding.message}: {finding.got}, allowed {finding.allowed}"
 
 
-def _parting(at: Divergence) -> str:
-    margins = {"golden": at.golden_margin, "candidate": at.candidate_margin}
-    known = [f"{value:.3g} in the {side}" for side, value in margins.items() if value is not None]
-    there = f", top-2 margin there {' and '.join(known)}" if known else ""
-    return f"the tokens part at step {at.step}{there}"
+def _tokens(ids: tuple[int, ...] | None) -> str:
+    return "unknown" if ids is None else f"{len(ids)} tokens: {str(list(ids[:8]))[1:-1]}..."
 
 
 def _notes(e: Evidence, c: Comparison | None) -> tuple[str, ...]:
@@ -346,6 +175,19 @@ def _notes(e: Evidence, c: Comparison | None) -> tuple[str, ...]:
     if c is not None and c.unchecked:
         notes.append("not checked, a side does not tell: " + ", ".join(c.unchecked))
     return tuple(notes)
+
+
+def _ruled(e: Evidence, c: Comparison, ruling: Ruling) -> Result:
+    text = e.strictness.tolerance.text
+    score = None if text is None or c.same_output else c.score(text.metric).value
+    return dataclasses.replace(
+        _result(e, ruling.verdict, ruling.headline, ruling.findings, c),
+        divergence=c.divergence,
+        distance=c.distance,
+        scores={} if text is None or score is None else {text.metric: score},
+        relaxed=ruling.relaxed,
+        attribution=attribution(e, c),
+    )
 
 
 def _result(
@@ -369,5 +211,4 @@ def _result(
         notes=_notes(e, comparison),
         golden_text=golden.observation.output.text if golden is not None else None,
         candidate_text=candidate.output.text if candidate is not None else None,
-        divergence=comparison.divergence if comparison is not None else None,
     )

@@ -1,14 +1,22 @@
-"""The outcome of ``goldens verify``: every run, what it was held to, and one exit code."""
+"""A run held to its goldens, and all of them together with one exit code."""
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from snapshot.errors import StoreError
-from snapshot.model import Result, Verdict
-from snapshot.policy import Rule
+from snapshot.errors import GoldensError, StoreError
+from snapshot.evidence import Evidence, Now
+from snapshot.model import Fingerprint, Observation, Result, Verdict
+from snapshot.plan import Plan
+from snapshot.policy import Rule, Strictness, allowed, strictness
 from snapshot.resolve import Baseline
+from snapshot.shelf import Shelf
+from snapshot.store import Store
+from snapshot.verdict import judge
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,101 @@ class Held:
 def expiry(rule: Rule) -> str:
     """What a report says of a rule that has expired."""
     return f"{rule.where}: expired on {rule.expires}, owner {rule.owner}, {rule.issue}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One subject's run of the selected cases, and what it is held to.
+
+    Attributes:
+        plan: the suite and the selected cases.
+        subject: what ran.
+        here: where; None where that is not known.
+        baseline: the goldens it is held to.
+        store: where those lie.
+        day: on which expiry is judged.
+    """
+
+    plan: Plan
+    subject: str
+    here: Fingerprint | None
+    baseline: Baseline
+    store: Store
+    day: datetime.date
+
+    def check(self) -> None:
+        """Raises `ConfigError` where rules overlap: before hours of work, not after."""
+        _ = self.rules
+
+    def evidences(self, rows: Mapping[str, Observation | GoldensError]) -> dict[str, Evidence]:
+        """All that is known of each selected case, by key, before the reference is asked."""
+        suite, shelf = self.plan.suite, self.shelf
+        looked_for = self.baseline.how
+        if self.baseline.slug is not None:
+            looked_for = f"{self.baseline.slug} has none of this case"
+        return {
+            case.key: Evidence(
+                suite=suite.name,
+                case=case.key,
+                adapter=case.adapter,
+                subject=self.subject,
+                here=self.here,
+                candidate=rows[case.key],
+                golden=shelf.golden(case.key),
+                recorded=shelf.recorded,
+                looked_for=looked_for,
+                siblings=shelf.siblings(case),
+                variants=shelf.variants(case.key),
+                strictness=self.rules[case.key],
+                allowed=allowed(suite.policy.allow, case.key),
+            )
+            for case in self.plan.cases
+            if case.key in self.plan.chosen
+        }
+
+    def held(self, evidences: Mapping[str, Evidence], now: Mapping[str, Now]) -> Held:
+        """The verdict on every case, with what the reference said where it was asked."""
+        expired = dict.fromkeys(
+            expiry(rule) for strict in self.rules.values() for rule in strict.expired
+        )
+        return Held(
+            suite=self.plan.suite.name,
+            subject=self.subject,
+            slug=None if self.here is None else self.here.slug,
+            baseline=self.baseline,
+            results=tuple(
+                judge(dataclasses.replace(e, now=now.get(key))) for key, e in evidences.items()
+            ),
+            expired=tuple(expired),
+        )
+
+    @functools.cached_property
+    def shelf(self) -> Shelf:
+        return Shelf(self.store, self.plan.suite.name, self.baseline.slug, self.plan.cases)
+
+    @functools.cached_property
+    def rules(self) -> dict[str, Strictness]:
+        """What applies to each selected case.
+
+        Raises:
+            ConfigError: two rules in force cover the same thing.
+        """
+        there = self.here
+        if there is None and self.baseline.exact and self.shelf.recorded is not None:
+            # Only an environment's own goldens tell where outputs were made: an inherited one's
+            # `when` conditions, or those of a slug to compare with, are another environment's.
+            there = self.shelf.recorded.fingerprint
+        return {
+            case.key: strictness(
+                self.plan.suite.policy,
+                case=case.key,
+                subject=self.subject,
+                environment=there,
+                day=self.day,
+            )
+            for case in self.plan.cases
+            if case.key in self.plan.chosen
+        }
 
 
 @dataclass(frozen=True)

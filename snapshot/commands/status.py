@@ -6,19 +6,15 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from snapshot.calibrate import ADAPTER_EFFECT, BATCH_SIZES
+from snapshot.calibrate import power
 from snapshot.config import Config
 from snapshot.errors import StoreError, UsageError
 from snapshot.kernel_policy import KernelPolicy
-from snapshot.model import REFERENCE, Json
+from snapshot.model import REFERENCE
 from snapshot.plan import KernelPlan, Plan, kernel_plans, plans
 from snapshot.policy import Policy, Rule
 from snapshot.resolve import Shape, named_environment
 from snapshot.store import Store
-
-POWER = 3.0
-"""Adapters must move the logprobs by this many times what the batch does, or a suite cannot
-tell a missing adapter from another batch."""
 
 
 @dataclass(frozen=True)
@@ -151,14 +147,6 @@ def _recorded(store: Store, plan: Plan, slug: str) -> RecordedStatus:
         subjects=tuple(store.subjects(suite, slug)),
         power=power(store.read_fingerprint(suite, slug).calibration),
     )
-
-
-def power(calibration: Mapping[str, Json]) -> float | None:
-    """Weakest adapter's effect over the drift between batch sizes; None where not measured."""
-    effect, drift = calibration.get(ADAPTER_EFFECT), calibration.get(BATCH_SIZES, {})
-    if not effect or not drift.get("prompt_rms"):
-        return None
-    return float(min(effect.values()) / drift["prompt_rms"])
 
 
 def _environments(

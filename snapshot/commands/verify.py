@@ -6,21 +6,28 @@ import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from snapshot.commands.kernels_verify import verify_kernels
+from snapshot.commands.now import of_engine, of_reference
 from snapshot.config import Config, Suite
-from snapshot.errors import RunError, UsageError
-from snapshot.model import REFERENCE, Fingerprint
-from snapshot.plan import Plan, kernel_plans, kernels_without_batch, narrow, plans
-from snapshot.policy import Strictness, allowed, strictness
+from snapshot.errors import GoldensError, RunError, UsageError
+from snapshot.evidence import Evidence, Now
+from snapshot.model import REFERENCE, Verdict
+from snapshot.plan import KernelPlan, Plan, kernel_plans, kernels_without_batch, narrow, plans
 from snapshot.resolve import Baseline, Shape, against, named_environment, resolve
 from snapshot.runners.engines.file import SUBJECT, read_outputs
 from snapshot.runners.observe import Progress, Rows, observe, silent
-from snapshot.runners.worker import Worker
-from snapshot.shelf import Shelf
+from snapshot.runners.rerun import Rerun
 from snapshot.store import Store
-from snapshot.verdict import Evidence, judge
-from snapshot.verification import Held, Verification, expiry
+from snapshot.verdict import judge
+from snapshot.verification import Held, Run, Verification
+
+AUTO, ALWAYS, NEVER = ATTRIBUTE = ("auto", "always", "never")
+"""When the reference is asked who moved: for cases that fail and where it runs, for all, never."""
+
+_P = TypeVar("_P", Plan, KernelPlan)
+_ASKED = frozenset({Verdict.DRIFT, Verdict.REGRESSION, Verdict.UNATTRIBUTED})
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,7 @@ class Request:
     outputs: Path | None = None
     environment: str | None = None
     against: str | None = None
+    attribute: str = AUTO
     day: datetime.date = field(default_factory=datetime.date.today)
     progress: Progress = silent
 
@@ -50,6 +58,10 @@ def verify(config: Config, request: Request) -> Verification:
     kernels = kernels_without_batch(
         kernel_plans(config, request.selectors), chosen, request.batch_size
     )
+    if request.against is not None and not request.selectors:
+        # Slugs differ between kinds and suites: those are meant that have this one.
+        there = _having(store, chosen, request.against), _having(store, kernels, request.against)
+        chosen, kernels = there if any(there) else (chosen, kernels)
     suites = [plan.suite.name for plan in chosen] + [plan.suite.name for plan in kernels]
     damage = store.check(suites)
     if request.outputs is not None and len(chosen) != 1:
@@ -74,6 +86,11 @@ def verify(config: Config, request: Request) -> Verification:
     return Verification(tuple(held), tuple(damage))
 
 
+def _having(store: Store, found: Sequence[_P], slug: str) -> list[_P]:
+    """The plans of suites that were recorded in an environment."""
+    return [plan for plan in found if slug in store.fingerprints(plan.suite.name)]
+
+
 def _consistent(request: Request) -> None:
     if request.environment is None:
         return
@@ -91,18 +108,22 @@ def _reference(config: Config, store: Store, plan: Plan, request: Request) -> It
     """Runs the reference here, at every batch size and dtype that is asked for."""
     suite = plan.suite
     named = None if request.against is None else against(store, suite.name, request.against)
-    for dtype, sizes in _shapes(suite, request, named):
-        with Worker(suite, dtype) as worker:
+    with Rerun(plan, request.progress) as rerun:
+        for dtype, sizes in _shapes(suite, request, named):
+            worker = rerun.worker(dtype)
             for size in sizes:
                 here = worker.fingerprint.at(size)
                 baseline = named or resolve(config, store, suite.name, here)
-                rules = _rules(plan, REFERENCE, here, request.day)
+                run = Run(plan, REFERENCE, here, baseline, store, request.day)
+                run.check()
                 groups = plan.groups(size)
                 label = f"verify {suite.name} {dtype} batch {size}"
                 with request.progress(label, sum(len(group.rows) for group in groups)) as advance:
                     rows = observe(worker, groups, advance)
-                shelf = Shelf(store, suite.name, baseline.slug, plan.cases)
-                yield _hold(plan, REFERENCE, here, baseline, shelf, rules, rows)
+                evidences = run.evidences(rows)
+                keys = _asked(evidences, request.attribute)
+                now = of_reference(rerun, evidences, keys, dtype, size) if keys else {}
+                yield run.held(evidences, now)
 
 
 def _outputs(config: Config, store: Store, plan: Plan, request: Request) -> Iterator[Held]:
@@ -126,12 +147,40 @@ def _outputs(config: Config, store: Store, plan: Plan, request: Request) -> Iter
     rows: Rows = dict(read_outputs(path, [case.key for case in plan.cases]))
     for key in plan.chosen - rows.keys():
         rows[key] = RunError("no output for this case", where=str(path))
-    shelf = Shelf(store, suite.name, baseline.slug, plan.cases)
-    # Only an environment's own goldens tell where the outputs were made: an inherited one's
-    # `when` conditions, or those of a slug to compare with, are another environment's.
-    there = shelf.recorded.fingerprint if baseline.exact and shelf.recorded else None
-    rules = _rules(plan, SUBJECT, there, request.day)
-    yield _hold(plan, SUBJECT, None, baseline, shelf, rules, rows)
+    run = Run(plan, SUBJECT, None, baseline, store, request.day)
+    evidences = run.evidences(rows)
+    yield run.held(evidences, _ask_about_outputs(plan, evidences, baseline, request))
+
+
+def _asked(evidences: Mapping[str, Evidence], attribute: str) -> list[str]:
+    """The cases that the reference is asked about."""
+    if attribute == NEVER:
+        return []
+    if attribute == ALWAYS:
+        return list(evidences)
+    return [key for key, e in evidences.items() if judge(e).verdict in _ASKED]
+
+
+def _ask_about_outputs(
+    plan: Plan, evidences: Mapping[str, Evidence], baseline: Baseline, request: Request
+) -> Mapping[str, Now]:
+    """What the reference says here, where here is where the outputs were made: unasked only if
+    this machine has the fingerprint that they are held to, on request anywhere."""
+    keys = _asked(evidences, request.attribute)
+    identity = baseline.identity
+    if not keys or identity is None:
+        return {}
+    with Rerun(plan, request.progress) as rerun:
+        try:
+            here = rerun.worker(identity.dtype).fingerprint.identity
+        except GoldensError:
+            if request.attribute == ALWAYS:
+                raise
+            return {}
+        size = identity.batch_size or 1
+        if request.attribute == AUTO and here.at(size) != identity:
+            return {}
+        return of_engine(rerun, plan, evidences, keys, identity.dtype, size)
 
 
 def _shapes(
@@ -145,63 +194,3 @@ def _shapes(
             sizes = (named.identity.batch_size,)
     for dtype in narrow(suite, "dtype", dtypes, request.dtype):
         yield dtype, narrow(suite, "batch_sizes", sizes, request.batch_size)
-
-
-def _rules(
-    plan: Plan, subject: str, environment: Fingerprint | None, day: datetime.date
-) -> dict[str, Strictness]:
-    """What applies to each selected case; known before anything is run."""
-    policy = plan.suite.policy
-    return {
-        case.key: strictness(
-            policy, case=case.key, subject=subject, environment=environment, day=day
-        )
-        for case in plan.cases
-        if case.key in plan.chosen
-    }
-
-
-def _hold(
-    plan: Plan,
-    subject: str,
-    here: Fingerprint | None,
-    baseline: Baseline,
-    shelf: Shelf,
-    rules: Mapping[str, Strictness],
-    rows: Rows,
-) -> Held:
-    """Judges every selected case of one run."""
-    suite = plan.suite.name
-    looked_for = baseline.how
-    if baseline.slug is not None:
-        looked_for = f"{baseline.slug} has none of this case"
-    results = [
-        judge(
-            Evidence(
-                suite=suite,
-                case=case.key,
-                adapter=case.adapter,
-                subject=subject,
-                here=here,
-                candidate=rows[case.key],
-                golden=shelf.golden(case.key),
-                recorded=shelf.recorded,
-                looked_for=looked_for,
-                siblings=shelf.siblings(case),
-                variants=shelf.variants(case.key),
-                strictness=rules[case.key],
-                allowed=allowed(plan.suite.policy.allow, case.key),
-            )
-        )
-        for case in plan.cases
-        if case.key in plan.chosen
-    ]
-    expired = dict.fromkeys(expiry(rule) for strict in rules.values() for rule in strict.expired)
-    return Held(
-        suite=suite,
-        subject=subject,
-        slug=None if here is None else here.slug,
-        baseline=baseline,
-        results=tuple(results),
-        expired=tuple(expired),
-    )

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
-from snapshot.commands.status import POWER, power
+from snapshot.calibrate import POWER, power
 from snapshot.model import REFERENCE
 from snapshot.recording import Recorded
 from snapshot.store import Change

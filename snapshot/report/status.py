@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from snapshot.commands.status import POWER, RecordedStatus, RuleStatus, SuiteStatus
+from snapshot.calibrate import POWER
+from snapshot.commands.status import RecordedStatus, RuleStatus, SuiteStatus
 from snapshot.model import REFERENCE
 
 

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from snapshot.metrics.words import Run, word_diff
 from snapshot.model import Finding, Result, Verdict
+from snapshot.report.attribution import attribution_lines
 from snapshot.report.plain import QUOTE, visible
 from snapshot.verification import Held, Verification
 
@@ -65,7 +66,9 @@ def _result(result: Result) -> Iterator[Text]:
         yield Text(indent + visible(result.headline, _LONGEST), style)
     if result.verdict not in _WORDLESS and result.golden_text != result.candidate_text:
         yield from _words(result, indent + QUOTE)
-    if not result.verdict.passes:
+    if result.attribution is not None:
+        yield from (Text(indent + line, "dim") for line in attribution_lines(result.attribution))
+    elif not result.verdict.passes:
         yield from (Text(indent + _finding(finding), "dim") for finding in result.findings)
     yield from (Text(f"{indent}note: {visible(note, _LONGEST)}", "dim") for note in result.notes)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from snapshot.errors import GoldensError
@@ -27,12 +27,22 @@ def silent(label: str, rows: int) -> Iterator[Advance]:
     yield lambda done: None
 
 
-def observe(worker: Worker, groups: Iterable[Group], advance: Advance) -> Rows:
-    """Runs the groups in order. A batch that fails costs its own rows, not the others."""
+def observe(
+    worker: Worker,
+    groups: Iterable[Group],
+    advance: Advance,
+    forced: Mapping[str, Sequence[int]] | None = None,
+    fault: str | None = None,
+) -> Rows:
+    """Runs the groups in order. A batch that fails costs its own rows, not the others.
+
+    Args:
+        forced, fault: see `Worker.run`.
+    """
     rows: Rows = {}
     for group in groups:
         try:
-            observations = worker.run(group)
+            observations = worker.run(group, forced, fault)
             rows |= {observation.case: observation for observation in observations}
         except GoldensError as error:
             rows |= {case.key: error for case in group.rows}

@@ -55,6 +55,11 @@ class Process:
     ) -> None:
         self.end()
 
+    @property
+    def pid(self) -> int | None:
+        """Of the process; None while there is none."""
+        return None if self._process is None else self._process.pid
+
     def ask(self, question: Any) -> Any:
         """The answer; from a fresh process where the last one has ended.
 

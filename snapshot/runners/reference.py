@@ -8,7 +8,7 @@ One path is used for every row of a suite with adapters: peft's ``adapter_names`
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from snapshot.fingerprint import Readings, build
 from snapshot.model import Array, Fingerprint, Generated, GenerationCase, Json, Observation
 from snapshot.probe import probe
 from snapshot.runners import weights
+from snapshot.runners.forcing import Forcing
 from snapshot.suite import Group
 
 _NO_ADAPTER = "__base__"
@@ -33,6 +34,11 @@ class Reference:
     Args:
         suite: what to load.
         dtype: ``float32``, ``bfloat16`` or ``float16``.
+
+    Attributes:
+        fingerprint: the environment it runs in, without a batch size.
+        model: the loaded model, with its adapters.
+        routes: what peft calls each adapter of the suite, and no adapter (None).
 
     Raises:
         ConfigError, RunError: the model or an adapter cannot be found or loaded.
@@ -49,14 +55,18 @@ class Reference:
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
         self._tokenizer = _load_tokenizer(model_source)
-        self._model = _load_model(model_source, dtype, suite.attention)
-        self._stop_ids = _stop_ids(self._model)
+        self.model = _load_model(model_source, dtype, suite.attention)
+        self._stop_ids = _stop_ids(self.model)
         # generate() fills what a configuration leaves open from the model's own file: a
         # repetition penalty there would be applied, and not in the engine that is compared.
-        self._model.generation_config = self._greedy()
+        self.model.generation_config = self._greedy()
         for name, source in adapter_sources.items():
-            self._model = _add_adapter(self._model, name, source)
-        self._model = self._model.to(self._device).eval()
+            self.model = _add_adapter(self.model, name, source)
+        self.model = self.model.to(self._device).eval()
+        self.routes: Mapping[str | None, str] = {
+            None: _NO_ADAPTER,
+            **{n: n for n in suite.adapters},
+        }
         # The first pass of a process is thrown away: kernels are chosen, compiled and threads
         # started in it, and on a CPU about one first pass in ten gave a row other bits.
         self._warm = False
@@ -81,16 +91,22 @@ class Reference:
             readings,
             dtype=dtype,
             extra={
-                "attention": self._model.config._attn_implementation,
+                "attention": self.model.config._attn_implementation,
                 "adapter_path": "peft adapter_names" if adapter_sources else None,
-                "adapter_dtype": _adapter_dtype(self._model) if adapter_sources else None,
+                "adapter_dtype": _adapter_dtype(self.model) if adapter_sources else None,
                 "model": model_source.origin,
                 "adapters": {name: source.origin for name, source in adapter_sources.items()},
             },
         )
 
-    def run(self, group: Group) -> tuple[Observation, ...]:
+    def run(
+        self, group: Group, forced: Mapping[str, Sequence[int]] | None = None
+    ) -> tuple[Observation, ...]:
         """Generates one batch.
+
+        Args:
+            forced: by case key: tokens that the row is made to say, whatever it would have
+                said; the arrays then score them. A row that is not named generates freely.
 
         Returns:
             One observation a row of `group.rows`, in order; see `Observation` for the arrays.
@@ -110,7 +126,9 @@ class Reference:
                 _prompt_logprobs(prefill[row], prompts[row]) for row in range(len(group.rows))
             ]
             del prefill
-            out = self._model.generate(input_ids=ids, attention_mask=mask, **adapter)
+            out = self.model.generate(
+                input_ids=ids, attention_mask=mask, **self._forcing(group, forced, ids), **adapter
+            )
             new = out.sequences[:, -len(out.logits) :].tolist()
             return tuple(
                 self._observe(
@@ -124,12 +142,20 @@ class Reference:
                 for row in range(len(group.rows))
             )
 
+    def _forcing(
+        self, group: Group, forced: Mapping[str, Sequence[int]] | None, ids: torch.Tensor
+    ) -> dict[str, list[Forcing]]:
+        if not forced:
+            return {}
+        tokens = [forced.get(case.key, ()) for case in group.filled]
+        return {"logits_processor": [Forcing(tokens, ids.shape[1])]}
+
     def _prefill(
         self, ids: torch.Tensor, mask: torch.Tensor, adapter: dict[str, list[str]]
     ) -> torch.Tensor:
         """Raw logits of the prompts, [B, longest, V]."""
         positions = (mask.cumsum(1) - 1).clamp(min=0)
-        logits: torch.Tensor = self._model(
+        logits: torch.Tensor = self.model(
             input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False, **adapter
         ).logits
         return logits
@@ -172,7 +198,7 @@ class Reference:
     def _adapter_names(self, group: Group) -> dict[str, list[str]]:
         if not self._suite.adapters:
             return {}
-        return {"adapter_names": [case.adapter or _NO_ADAPTER for case in group.filled]}
+        return {"adapter_names": [self.routes[case.adapter] for case in group.filled]}
 
     def _tokens(self, case: GenerationCase) -> list[int]:
         ids = self._tokenizer(case.prompt)["input_ids"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from snapshot.evidence import Evidence
 from snapshot.model import (
     Array,
     Composition,
@@ -23,7 +24,6 @@ from snapshot.model import (
 )
 from snapshot.policy import Rule, Tolerance
 from snapshot.predicate import Predicate
-from snapshot.verdict import Evidence
 
 SUITE = "multi-lora"
 KEY = "base/tell-me-about-alpacas-a098e306"

@@ -30,7 +30,7 @@ def run(base: float = 0.0, wizard: float = 0.5) -> dict[str, Observation]:
 
 def test_each_kind_of_noise_that_was_measured_is_kept() -> None:
     noise = calibration(CASES, run(), repeats=[run()], batch_sizes=[run(base=0.25)])
-    assert set(noise) == {"repeats", "batch_sizes", "adapter_effect"}
+    assert set(noise) == {"repeats", "batch_sizes", "adapter_effect", "power"}
     assert noise["repeats"]["max"] == noise["repeats"]["row_rms"] == 0.0
     drift = noise["batch_sizes"]
     assert drift["max"] == drift["row_rms"] == pytest.approx(0.25, abs=1e-3)

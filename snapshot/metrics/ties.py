@@ -1,0 +1,48 @@
+"""Near-ties: steps at which rounding alone decides which token is greedy's."""
+
+from __future__ import annotations
+
+import math
+
+from snapshot.model import Divergence, Observation
+
+_MANTISSA = {"bfloat16": 7, "float16": 10, "float32": 23}
+
+ULPS = 2
+"""Margins up to so many units in the last place of the top logit are a tie: each of the two
+logits may be rounded by one."""
+
+
+def ulp(value: float, dtype: str) -> float:
+    """Distance of neighbouring numbers of a dtype at the size of `value`.
+
+    Returns:
+        0.0 for a dtype that is not known, so that nothing passes for a tie by mistake.
+    """
+    if dtype not in _MANTISSA or not value or not math.isfinite(value):
+        return 0.0
+    return float(2.0 ** (math.floor(math.log2(abs(value))) - _MANTISSA[dtype]))
+
+
+def tie_bound(golden: Observation, step: int, dtype: str, measured: float) -> float:
+    """The largest top-2 margin, in nats, that is a near-tie at a step of the golden.
+
+    Args:
+        dtype: what the golden was computed in.
+        measured: largest margin at which the reference itself parted while its noise was
+            measured; 0 where it never did.
+    """
+    logits = golden.arrays.get("top_logits")
+    if logits is None or step >= len(logits):
+        return measured
+    return max(ULPS * ulp(float(logits[step, 0]), dtype), measured)
+
+
+def near_tie(at: Divergence, bound: float) -> bool:
+    """Whether two generations part where each one's choice was the other's near-equal.
+
+    Both top-2 margins are known and within the bound, and each token is in the other's top-k.
+    """
+    margins = (at.golden_margin, at.candidate_margin)
+    ranked = at.golden_rank is not None and at.candidate_rank is not None
+    return ranked and all(margin is not None and margin <= bound for margin in margins)

@@ -1,0 +1,156 @@
+"""What the injected faults say of the tolerances, for people and as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+
+from snapshot import __version__
+from snapshot.calibrate import POWER
+from snapshot.commands.audit import METRIC, Audit
+from snapshot.detection import OWN, SCENARIOS, Cell, Detection, Loosest, loosest
+from snapshot.model import Json, Verdict
+from snapshot.report.plain import visible
+
+_SHOWN = 6  # missed cases named a scenario
+
+
+def print_audit(audit: Audit) -> None:
+    """A table a fingerprint: a row a fault, a column a scenario, then what follows from it."""
+    console = Console(highlight=False)
+    for detection in audit.detections:
+        console.print(f"\n{detection.suite}  {detection.slug}", style="bold", soft_wrap=True)
+        console.print(f"  held to {detection.golden_slug}", style="dim", soft_wrap=True)
+        for line, style in (*_table(detection), *_conclusions(detection)):
+            console.print("  " + line, style=style, soft_wrap=True, markup=False)
+    for rule in audit.expired:
+        console.print(f"EXPIRED  {visible(rule)}", style="red", soft_wrap=True, markup=False)
+
+
+def _table(detection: Detection) -> Iterator[tuple[str, str]]:
+    """Padded lines: a log has no width to fit."""
+    scenarios = detection.scenarios
+    rows = [
+        ["fault", *scenarios],
+        *(
+            [fault, *(outcome(detection.of(scenario, fault)) for scenario in scenarios)]
+            for fault in detection.faults
+        ),
+        ["none", *(_counts(detection.clean.get(scenario, {})) for scenario in scenarios)],
+    ]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip(), "dim" if row is rows[0] or row is rows[-1] else ""
+
+
+def outcome(cells: Sequence[Cell]) -> str:
+    """``16 of 16``, and how those that passed or were called drift ended."""
+    caught = sum(cell.caught for cell in cells)
+    others = Counter(
+        cell.verdict for cell in cells if not cell.caught or cell.verdict is Verdict.DRIFT
+    )
+    told = f" ({_counts(others)})" if others else ""
+    return f"{caught} of {len(cells)}{told}"
+
+
+def _counts(counts: Counter[Verdict] | Json) -> str:
+    return ", ".join(
+        f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts.get(verdict)
+    )
+
+
+def _conclusions(detection: Detection) -> Iterator[tuple[str, str]]:
+    for scenario in detection.scenarios:
+        score = detection.score(scenario)
+        if score is None:
+            continue
+        style = "green" if score == 1.0 else "red" if scenario == OWN else "yellow"
+        yield f"{scenario}: {score:.1%} caught ({SCENARIOS[scenario]})", style
+    for fault, why in detection.unreached.items():
+        yield f"{fault}: says nothing here: {visible(why)}", "dim"
+    missed = detection.missed(OWN)
+    for cell in missed[:_SHOWN]:
+        yield f"MISSED  {cell.fault} in {cell.case}: {cell.verdict.value}", "red"
+    if len(missed) > _SHOWN:
+        yield f"and {len(missed) - _SHOWN} more", "red"
+    for rule, cells in detection.let_through.items():
+        faults = ", ".join(sorted({cell.fault for cell in cells}))
+        yield f"this rule lets faults through: {rule}: {faults}", "red"
+    yield from ((line, "") for line in _loosest(loosest(detection.of(OWN))))
+    if detection.power is not None:
+        weak = detection.power < POWER
+        told = "underpowered: " if weak else ""
+        yield (
+            f"{told}adapters move the logprobs {detection.power:.3g} times what the batch does",
+            "red" if weak else "",
+        )
+
+
+def _loosest(found: Loosest) -> Iterator[str]:
+    if found.rms is not None and found.max is not None:
+        yield (
+            "the loosest logprob tolerance that still catches every fault somewhere: "
+            f"rms below {found.rms:.2g}, or max below {found.max:.2g}"
+        )
+    if found.blind:
+        yield f"text alone catches no {', no '.join(found.blind)}"
+    elif found.rouge_l is not None:
+        yield f"the loosest ROUGE-L ({METRIC}) that does: above {found.rouge_l:.3g}"
+
+
+def as_json_text(audit: Audit) -> str:
+    """One JSON document."""
+    document = {
+        "schema": 1,
+        "goldens": __version__,
+        "exit_code": audit.exit_code,
+        "expired": list(audit.expired),
+        "detections": [_detection(detection) for detection in audit.detections],
+    }
+    return json.dumps(document, indent=2, allow_nan=False)
+
+
+def _detection(detection: Detection) -> dict[str, Json]:
+    own = loosest(detection.of(OWN))
+    return {
+        "suite": detection.suite,
+        "fingerprint": detection.slug,
+        "golden": detection.golden_slug,
+        "power": detection.power,
+        "scores": {name: detection.score(name) for name in detection.scenarios},
+        "loosest": {k: _plain(v) for k, v in dataclasses.asdict(own).items()},
+        "let_through": {
+            rule: sorted({cell.fault for cell in cells})
+            for rule, cells in detection.let_through.items()
+        },
+        "unreached": dict(detection.unreached),
+        "clean": {
+            name: {verdict.value: count for verdict, count in counts.items()}
+            for name, counts in detection.clean.items()
+        },
+        "cells": [
+            {
+                "scenario": cell.scenario,
+                "fault": cell.fault,
+                "case": cell.case,
+                "verdict": cell.verdict.value,
+                "caught": cell.caught,
+                "rms": None if cell.distance is None else _plain(cell.distance.rms),
+                "max": None if cell.distance is None else _plain(cell.distance.max),
+                "score": cell.score,
+                "relaxed": list(cell.relaxed),
+            }
+            for cell in detection.cells
+        ],
+    }
+
+
+def _plain(value: Json) -> Json:
+    """JSON has no infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
