@@ -122,7 +122,7 @@ def _write(
         if why is None and not isinstance(ran, GoldensError):
             rows.append(ran)
         elif quarantined:
-            not_run[key] = f"not recorded, quarantined: {why}"
+            not_run[key] = f"quarantined: {why}"
         else:
             refused[key] = str(why)
     subject = safe_name(candidate)

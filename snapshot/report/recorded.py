@@ -33,7 +33,7 @@ def print_recorded(done: Sequence[Recorded]) -> None:
         for key, why in item.refused.items():
             console.print(f"  refused {key}: {why}", style="red", markup=False, soft_wrap=True)
         for why, count in Counter(item.not_run.values()).items():
-            console.print(f"  not run: {why} ({count})", markup=False, soft_wrap=True)
+            console.print(f"  not recorded: {why} ({count})", markup=False, soft_wrap=True)
         measured = power(item.calibration)
         if measured is not None and measured < POWER:
             console.print(
@@ -45,7 +45,7 @@ def print_recorded(done: Sequence[Recorded]) -> None:
 
 
 def _others(item: Recorded) -> list[tuple[Mapping[str, str], str]]:
-    return [(item.refused, "refused"), (item.not_run, "not run")]
+    return [(item.refused, "refused"), (item.not_run, "not recorded")]
 
 
 def as_json_text(done: Sequence[Recorded]) -> str:

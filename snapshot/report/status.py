@@ -55,7 +55,8 @@ def _some(keys: Sequence[str]) -> str:
 def _rule(item: RuleStatus) -> str:
     rule = item.rule
     left = f"{item.days_left} days left" if item.days_left > 0 else f"expired on {rule.expires}"
-    return f"{item.kind} {rule.case}: {rule.reason}; {rule.owner}, {rule.issue}; {left}"
+    whose = "" if rule.subject is None else f"{rule.subject} at "
+    return f"{item.kind} {whose}{rule.case}: {rule.reason}; {rule.owner}, {rule.issue}; {left}"
 
 
 def as_json_text(suites: Sequence[SuiteStatus]) -> str:

@@ -152,8 +152,8 @@ def test_a_quarantined_failure_is_counted_and_its_golden_not_recorded(tmp_path: 
     )
     kernels = Kernels.of(tmp_path, [":off_at_length_8"], SMALL, rule)
     done = kernels.run("record", "--repeat", "1")
-    assert done.code == 0 and "not recorded, quarantined: WRONG" in done.out
-    assert "not run: slow there (1)" in done.out
+    assert done.code == 0 and "not recorded: quarantined: WRONG" in done.out
+    assert "not recorded: slow there (1)" in done.out
     verdicts = {key: row["verdict"] for key, row in kernels.results().items()}
     assert verdicts == {SMALL[0]: "QUARANTINED"}
 
