@@ -48,6 +48,17 @@ def _selection(command: F) -> F:
     return command
 
 
+_outputs = click.option(
+    "--from",
+    "outputs",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Hold outputs in a JSON Lines file instead of running the reference; needs no torch.",
+)
+_environment = click.option(
+    "--environment", metavar="NAME", help="The declared environment of those outputs."
+)
+_against = click.option("--against", metavar="SLUG", help="Hold to this recorded fingerprint.")
 _attribute = click.option(
     "--attribute",
     type=click.Choice(["auto", "always", "never"]),
@@ -133,7 +144,7 @@ def status(context: click.Context, as_json: bool, as_of: datetime.date) -> None:
     if as_json:
         click.echo(as_json_text(found))
     else:
-        print_status(found)
+        print_status(found, as_of)
 
 
 @main.command()
@@ -217,15 +228,9 @@ def record(
 
 @main.command()
 @_selection
-@click.option(
-    "--from",
-    "outputs",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Hold outputs in a JSON Lines file instead of running the reference; needs no torch.",
-)
-@click.option("--environment", metavar="NAME", help="The declared environment of those outputs.")
-@click.option("--against", metavar="SLUG", help="Hold to this recorded fingerprint.")
+@_outputs
+@_environment
+@_against
 @_attribute
 @_as_of
 @_as_json
@@ -250,12 +255,15 @@ def verify(
 
     from snapshot.commands.verify import Request
     from snapshot.commands.verify import verify as run
+    from snapshot.history import remember
     from snapshot.report.progress import progress
 
     request = Request(
         selectors, batch_size, dtype, outputs, environment, against, attribute, as_of, progress
     )
-    found = run(_load(context), request)
+    config = _load(context)
+    found = run(config, request)
+    remember(config, found)
     if as_json:
         from snapshot.report.jsonreport import to_json
 
@@ -264,6 +272,45 @@ def verify(
         from snapshot.report.terminal import print_verification
 
         print_verification(found, Console(highlight=False))
+    sys.exit(found.exit_code)
+
+
+@main.command()
+@click.argument("case")
+@click.option("--batch-size", type=int, metavar="N", help="Only this batch size.")
+@click.option("--dtype", help="Only this one of the suite's dtypes.")
+@_outputs
+@_environment
+@_against
+@_as_of
+@click.pass_context
+def explain(
+    context: click.Context,
+    case: str,
+    batch_size: int | None,
+    dtype: str | None,
+    outputs: Path | None,
+    environment: str | None,
+    against: str | None,
+    as_of: datetime.date,
+) -> None:
+    """Show one case in full: words, steps, margins, who moved, and what to do next.
+
+    CASE is a case key, or a glob over them. The reference is always asked; exit codes are those
+    of `goldens verify`.
+    """
+    from rich.console import Console
+
+    from snapshot.commands.verify import ALWAYS, Request
+    from snapshot.commands.verify import verify as run
+    from snapshot.report.explain import print_explanation
+    from snapshot.report.progress import progress
+
+    request = Request(
+        (case,), batch_size, dtype, outputs, environment, against, ALWAYS, as_of, progress
+    )
+    found = run(_load(context), request)
+    print_explanation(found, Console(highlight=False))
     sys.exit(found.exit_code)
 
 

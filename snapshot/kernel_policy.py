@@ -156,12 +156,18 @@ class KernelPolicy:
 
 @dataclass(frozen=True)
 class KernelStrictness:
-    """What applies to one case of one kernel; as `policy.Strictness`."""
+    """What applies to one case of one kernel; as `policy.Strictness`.
+
+    Attributes:
+        bounds: the suite's, loosened by `relaxed`.
+        tolerance: the suite's own.
+    """
 
     bounds: Bounds = field(default_factory=Bounds)
     relaxed: tuple[Rule, ...] = ()
     quarantine: Rule | None = None
     expired: tuple[Rule, ...] = ()
+    tolerance: Bounds = field(default_factory=Bounds)
 
 
 _NAMES = tuple(bound.name for bound in fields(Bounds))
@@ -206,6 +212,7 @@ def kernel_strictness(
         _distinct(live),
         quarantine,
         _distinct([*expired, *past]),
+        policy.tolerance,
     )
 
 

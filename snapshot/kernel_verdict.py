@@ -16,7 +16,7 @@ from snapshot import payload
 from snapshot.errors import GoldensError, StoreError
 from snapshot.fingerprint import numeric_mode_warning
 from snapshot.kernel_model import OUT, Computed, KernelObservation, KernelResult, Misplaced, Moved
-from snapshot.kernel_policy import KernelStrictness, excesses, row_name
+from snapshot.kernel_policy import KernelStrictness, excesses, row_name, within
 from snapshot.model import Finding, Fingerprint, Golden, RecordedFingerprint, Verdict
 
 NONFINITE = "nonfinite"
@@ -178,7 +178,8 @@ def _within(
     said.append(
         f"plain torch {computed.baseline.rel_l2:.3g} now, {recorded.baseline.rel_l2:.3g} recorded"
     )
-    said += [f"relaxed by {rule}" for rule in e.strictness.relaxed]
+    if not within(computed, e.strictness.tolerance):
+        said += [f"relaxed by {rule}" for rule in e.strictness.relaxed]
     return _result(e, Verdict.WITHIN, "; ".join(said), findings, moved)
 
 
@@ -237,6 +238,7 @@ def _result(
 ) -> KernelResult:
     golden = e.golden if isinstance(e.golden, Golden) else None
     ran = None if isinstance(e.candidate, GoldensError) else e.candidate
+    needed = verdict.passes and ran is not None and not within(ran.output, e.strictness.tolerance)
     return KernelResult(
         suite=e.suite,
         case=e.case,
@@ -247,7 +249,7 @@ def _result(
         headline=headline,
         findings=tuple(findings),
         notes=_notes(e),
-        relaxed=tuple(rule.where for rule in e.strictness.relaxed),
+        relaxed=tuple(rule.where for rule in e.strictness.relaxed if needed),
         computed=None if ran is None else ran.output,
         recorded=None if golden is None else golden.observation.output,
         moved=moved,

@@ -94,7 +94,8 @@ def audit_kernels(
         for key, ran, here in _runs(suite, kernel, chosen, fault, progress):
             if isinstance(ran, NotRun):
                 continue
-            strict = KernelStrictness(suite.policy.tolerance)
+            own = suite.policy.tolerance
+            strict = KernelStrictness(own, tolerance=own)
             result = judge_alone(_evidence(suite, fault, key, ran, strict))
             let_through: dict[str, tuple[str, ...]] = {}
             for candidate in suite.candidates if result is not None else ():

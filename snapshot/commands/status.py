@@ -6,13 +6,15 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from snapshot.calibrate import power
+from snapshot.blame import since
+from snapshot.calibrate import floor, power
 from snapshot.config import Config
 from snapshot.errors import StoreError, UsageError
-from snapshot.kernel_policy import KernelPolicy
-from snapshot.model import REFERENCE
+from snapshot.history import recall
+from snapshot.ledger import Entry, ledger
+from snapshot.model import REFERENCE, Observed
 from snapshot.plan import KernelPlan, Plan, kernel_plans, plans
-from snapshot.policy import Policy, Rule
+from snapshot.policy import Policy
 from snapshot.resolve import Shape, named_environment
 from snapshot.store import Store
 
@@ -41,23 +43,11 @@ class RecordedStatus:
 
 
 @dataclass(frozen=True)
-class RuleStatus:
-    """One relaxation or quarantine.
-
-    Attributes:
-        days_left: until it expires; negative afterwards.
-    """
-
-    kind: str
-    rule: Rule
-    days_left: int
-
-
-@dataclass(frozen=True)
 class SuiteStatus:
     """A suite with all that is recorded for it.
 
     Attributes:
+        rules: the ledger of its relaxations.
         environments: by declared environment: the fingerprints that it is held to, or why
             there is none. A change of `inherits` shows here.
     """
@@ -65,7 +55,7 @@ class SuiteStatus:
     suite: str
     cases: tuple[str, ...]
     recorded: tuple[RecordedStatus, ...]
-    rules: tuple[RuleStatus, ...]
+    rules: tuple[Entry, ...]
     environments: Mapping[str, str]
 
 
@@ -76,24 +66,65 @@ def status(config: Config, day: datetime.date) -> list[SuiteStatus]:
         ConfigError: the configuration is wrong.
         StoreError: a recorded environment cannot be read.
     """
-    store = Store(config.store)
-    generation = [_suite(config, store, plan, day) for plan in plans(config, ())]
-    return generation + [_kernels(config, store, plan, day) for plan in kernel_plans(config, ())]
+    store, history = Store(config.store), recall(config)
+    generation = [_suite(config, store, plan, history, day) for plan in plans(config, ())]
+    kernels = [_kernels(config, store, plan, history, day) for plan in kernel_plans(config, ())]
+    return generation + kernels
 
 
-def _suite(config: Config, store: Store, plan: Plan, day: datetime.date) -> SuiteStatus:
+def relaxations(
+    config: Config, store: Store, plan: Plan, history: Sequence[Observed], day: datetime.date
+) -> list[Entry]:
+    """The ledger of one suite."""
+    suite = plan.suite
+    noise = [
+        store.read_fingerprint(suite.name, s).calibration for s in store.fingerprints(suite.name)
+    ]
+    return ledger(
+        suite.name,
+        suite.policy,
+        [case.key for case in plan.cases],
+        history,
+        day,
+        since=since(config.path, [*suite.policy.relax, *suite.policy.quarantine]),
+        floor=max((floor(measured, same_batch=False).max for measured in noise), default=0.0),
+    )
+
+
+def kernel_relaxations(
+    config: Config, plan: KernelPlan, history: Sequence[Observed], day: datetime.date
+) -> list[Entry]:
+    """The ledger of one kernel suite: its rules. Their bounds are on errors, not on logprobs, so
+    what was observed under one is how often it was needed."""
+    suite, policy = plan.suite, plan.suite.policy
+    return ledger(
+        suite.name,
+        Policy(relax=policy.relax, quarantine=policy.quarantine),
+        suite.cases,
+        history,
+        day,
+        since=since(config.path, [*policy.relax, *policy.quarantine]),
+        floor=0.0,
+    )
+
+
+def _suite(
+    config: Config, store: Store, plan: Plan, history: Sequence[Observed], day: datetime.date
+) -> SuiteStatus:
     name = plan.suite.name
     shapes = [Shape(dtype, size) for dtype in plan.suite.dtypes for size in plan.suite.batch_sizes]
     return SuiteStatus(
         suite=name,
         cases=tuple(case.key for case in plan.cases),
         recorded=tuple(_recorded(store, plan, slug) for slug in store.fingerprints(name)),
-        rules=_rules(plan.suite.policy, day),
+        rules=tuple(relaxations(config, store, plan, history, day)),
         environments=_environments(config, store, name, shapes),
     )
 
 
-def _kernels(config: Config, store: Store, plan: KernelPlan, day: datetime.date) -> SuiteStatus:
+def _kernels(
+    config: Config, store: Store, plan: KernelPlan, history: Sequence[Observed], day: datetime.date
+) -> SuiteStatus:
     name = plan.suite.name
     return SuiteStatus(
         suite=name,
@@ -103,7 +134,7 @@ def _kernels(config: Config, store: Store, plan: KernelPlan, day: datetime.date)
             for slug in store.fingerprints(name)
             for subject in store.subjects(name, slug)
         ),
-        rules=_rules(plan.suite.policy, day),
+        rules=tuple(kernel_relaxations(config, plan, history, day)),
         environments=_environments(
             config, store, name, [Shape(dtype, None) for dtype in plan.suite.dtypes]
         ),
@@ -122,15 +153,6 @@ def _subject(store: Store, plan: KernelPlan, slug: str, subject: str) -> Recorde
         stale=tuple(sorted(existing.difference(configured))),
         subjects=(subject,),
         power=None,
-    )
-
-
-def _rules(policy: Policy | KernelPolicy, day: datetime.date) -> tuple[RuleStatus, ...]:
-    kinds: dict[str, Sequence[Rule]] = {"relax": policy.relax, "quarantine": policy.quarantine}
-    return tuple(
-        RuleStatus(kind, rule, (rule.expires - day).days)
-        for kind, rules in kinds.items()
-        for rule in rules
     )
 
 

@@ -7,7 +7,7 @@ import json
 import math
 
 from snapshot import __version__
-from snapshot.model import Json, Verdict
+from snapshot.model import Json
 from snapshot.verification import Verification
 
 
@@ -39,18 +39,16 @@ def to_json(verification: Verification) -> str:
     return json.dumps(document, indent=2, allow_nan=False)
 
 
-def _result(result: dict[str, Json]) -> dict[str, Json]:
-    return {name: _plain(value) for name, value in result.items()}
+def _result(result: dict[str, Json]) -> Json:
+    return _finite({**result, "verdict": result["verdict"].value})
 
 
-def _plain(value: Json) -> Json:
-    """With what JSON has no word for as text: a verdict's name, an infinite error."""
+def _finite(value: Json) -> Json:
+    """JSON has no NaN and no infinity: they stand as text."""
     if isinstance(value, dict):
-        return {name: _plain(entry) for name, entry in value.items()}
+        return {key: _finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, Verdict):
-        return value.value
+        return [_finite(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
