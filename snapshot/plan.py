@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from snapshot.config import Config, Suite
@@ -113,24 +113,48 @@ def kernel_plans(config: Config, selectors: Sequence[str]) -> list[KernelPlan]:
     ]
 
 
-def kernels_without_batch(
-    found: Sequence[KernelPlan], others: Sequence[Plan], batch_size: int | None
-) -> Sequence[KernelPlan]:
-    """The kernel plans of a command that may ask for one batch size: then none of them.
+def both_kinds(
+    config: Config,
+    selectors: Sequence[str],
+    *,
+    batch_size: int | None = None,
+    candidate: str | None = None,
+) -> tuple[list[Plan], list[KernelPlan]]:
+    """Both kinds' plans, without those that an option leaves out.
+
+    Args:
+        batch_size: kernels have none, so where one is asked for they are left out.
+        candidate: generation has none, so where one is asked for it is left out.
 
     Raises:
-        UsageError: nothing else is selected.
+        UsageError: as `plans`, or nothing is left.
     """
-    if batch_size is None:
-        return found
-    if found and not others:
-        raise UsageError(
-            "kernels have no batch size: it stands in the case's key",
-            where=f"suites.{found[0].suite.name}",
-            expected="a selector, such as " + found[0].chosen[0],
-            got=f"--batch-size {batch_size}",
-        )
-    return ()
+    generation, kernels = plans(config, selectors), kernel_plans(config, selectors)
+    if batch_size is not None:
+        if kernels and not generation:
+            raise UsageError(
+                "kernels have no batch size: it stands in the case's key",
+                where=f"suites.{kernels[0].suite.name}",
+                expected="a selector, such as " + kernels[0].chosen[0],
+                got=f"--batch-size {batch_size}",
+            )
+        kernels = []
+    if candidate is not None:
+        if not kernels:
+            raise UsageError(
+                "candidates are kernels, and no kernel suite is selected",
+                where="--candidate",
+                expected=f"one of {', '.join(config.kernels) or 'none is configured'}",
+                got=" ".join(selectors) or "no selector",
+            )
+        generation = []
+        kernels = [_narrowed(plan, candidate) for plan in kernels]
+    return generation, kernels
+
+
+def _narrowed(plan: KernelPlan, candidate: str) -> KernelPlan:
+    candidates = narrow(plan.suite, "candidates", plan.suite.candidates, candidate)
+    return replace(plan, suite=replace(plan.suite, candidates=candidates))
 
 
 def _generation_cases(config: Config) -> dict[str, list[GenerationCase]]:

@@ -17,7 +17,7 @@ from snapshot.model import (
     Finding,
     Observation,
 )
-from snapshot.plan import Plan, kernel_plans, kernels_without_batch, narrow, plans
+from snapshot.plan import Plan, both_kinds, narrow
 from snapshot.recording import Recorded, write_goldens
 from snapshot.runners.observe import Progress, Rows, observe, silent
 from snapshot.runners.worker import Worker
@@ -34,6 +34,7 @@ def record(
     *,
     batch_size: int | None = None,
     dtype: str | None = None,
+    candidate: str | None = None,
     new_only: bool = False,
     repeat: int = 2,
     pending: Path | None = None,
@@ -46,6 +47,7 @@ def record(
     stand alone: what may be is written, what may not is refused.
 
     Args:
+        candidate: only this one of the kernel suites' candidates.
         new_only: leave every golden that exists as it is.
         repeat: runs of every batch; each one after the first in a fresh process.
         pending: write there instead of into the store.
@@ -74,8 +76,7 @@ def record(
     goldens = Store(config.store)
     target = goldens if pending is None else Store(pending)
     done: list[Recorded] = []
-    generation = plans(config, selectors)
-    kernels = kernels_without_batch(kernel_plans(config, selectors), generation, batch_size)
+    generation, kernels = both_kinds(config, selectors, batch_size=batch_size, candidate=candidate)
     for plan in generation:
         suite = plan.suite
 

@@ -14,7 +14,7 @@ from snapshot.config import Config, Suite
 from snapshot.errors import GoldensError, RunError, UsageError
 from snapshot.evidence import Evidence, Now
 from snapshot.model import REFERENCE, Verdict
-from snapshot.plan import KernelPlan, Plan, kernel_plans, kernels_without_batch, narrow, plans
+from snapshot.plan import KernelPlan, Plan, both_kinds, narrow
 from snapshot.resolve import Baseline, Shape, against, named_environment, resolve
 from snapshot.runners.engines.file import SUBJECT, read_outputs
 from snapshot.runners.observe import Progress, Rows, observe, silent
@@ -43,6 +43,7 @@ class Request:
     attribute: str = AUTO
     day: datetime.date = field(default_factory=datetime.date.today)
     progress: Progress = silent
+    candidate: str | None = None
 
 
 def verify(config: Config, request: Request) -> Verification:
@@ -54,9 +55,8 @@ def verify(config: Config, request: Request) -> Verification:
     """
     _consistent(request)
     store = Store(config.store)
-    chosen = plans(config, request.selectors)
-    kernels = kernels_without_batch(
-        kernel_plans(config, request.selectors), chosen, request.batch_size
+    chosen, kernels = both_kinds(
+        config, request.selectors, batch_size=request.batch_size, candidate=request.candidate
     )
     if request.against is not None and not request.selectors:
         # Slugs differ between kinds and suites: those are meant that have this one.

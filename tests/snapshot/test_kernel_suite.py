@@ -15,7 +15,7 @@ from snapshot.config import Config, load
 from snapshot.errors import ConfigError, UsageError
 from snapshot.kernel_policy import Bounds, kernel_strictness
 from snapshot.model import Fingerprint
-from snapshot.plan import kernel_plans, kernels_without_batch, plans
+from snapshot.plan import both_kinds, kernel_plans, plans
 from tests.snapshot.builders import ROCM7, ROCM10, SUITE_TOML, project
 
 TOML = '[suites.k]\nkind = "grouped-decode"\ncandidates = ["triton"]\n'
@@ -137,12 +137,19 @@ def test_both_kinds_are_selected_together_and_apart(tmp_path: Path) -> None:
     assert other.value.where == "suites.k.dtypes"
 
 
-def test_a_batch_size_leaves_kernels_out_or_is_refused(tmp_path: Path) -> None:
-    both = config(tmp_path, SUITE_TOML + TOML + CASES)
-    assert kernels_without_batch(kernel_plans(both, ()), plans(both, ()), 3) == ()
-    assert len(kernels_without_batch(kernel_plans(both, ()), plans(both, ()), None)) == 1
+def test_an_option_of_one_kind_leaves_the_other_out_or_is_refused(tmp_path: Path) -> None:
+    both = config(tmp_path, SUITE_TOML + TOML.replace('"triton"', '"triton", "sdpa"') + CASES)
+    assert [len(found) for found in both_kinds(both, ())] == [1, 1]
+    assert [len(found) for found in both_kinds(both, (), batch_size=3)] == [1, 0]
     with pytest.raises(UsageError, match="no batch size"):
-        kernels_without_batch(kernel_plans(both, ["k"]), plans(both, ["k"]), 3)
+        both_kinds(both, ["k"], batch_size=3)
+    generation, (kernels,) = both_kinds(both, (), candidate="sdpa")
+    assert generation == [] and kernels.suite.candidates == ("sdpa",)
+    with pytest.raises(UsageError, match="no kernel suite is selected"):
+        both_kinds(both, ["s"], candidate="sdpa")
+    with pytest.raises(UsageError, match="not configured") as error:
+        both_kinds(both, (), candidate="flex")
+    assert error.value.expected == "triton, sdpa"
 
 
 @pytest.mark.parametrize(
