@@ -15,7 +15,6 @@ from tests.snapshot.workspace import Workspace
 
 FAKE = "tests.snapshot.fake_kernels"
 SMALL = ["B2-H4-2-D16-16-S8-float16", "B2-H4-2-D16-16-S9-bfloat16"]
-PYTHONPATH = str(Path(__file__).parents[2] / "kernels")
 
 
 class Kernels(Workspace):
@@ -29,11 +28,6 @@ class Kernels(Workspace):
             f"candidates = {json.dumps(names)}\ncases = {json.dumps(cases)}\n{more}"
         )
         return cls(root)
-
-    def run(self, *arguments: str, **environment: str) -> Any:
-        return super().run(
-            *arguments, **{"PYTHONPATH": f"{Path(__file__).parents[2]}:{PYTHONPATH}", **environment}
-        )
 
     def results(self, *arguments: str, **environment: str) -> dict[str, dict[str, Any]]:
         """By case key: its result, of a suite with one candidate."""
