@@ -123,6 +123,22 @@ def test_moved_bits_are_within_and_shown(tmp_path: Path) -> None:
     assert found["moved"]["elements"] == 1 and found["computed"]["errors"]["compared"] == 128
 
 
+def test_another_environment_of_this_machine_moves_bits_and_no_error(tmp_path: Path) -> None:
+    """oneDNN without its newest instructions: another fingerprint, right all the same."""
+    kernels = Kernels.of(tmp_path, ["torch"], ["B2-H16-1-D64-64-S100-float16"])
+    done = kernels.run("record", "--repeat", "1", "--json")
+    assert done.code == 0, done.err
+    other = {"ONEDNN_MAX_CPU_ISA": "AVX2"}
+    against = ("verify", "--against", done.json[0]["fingerprint"], "--json")
+    there = kernels.run(*against, **other).json["runs"][0]
+    assert kernels.run("verify", **other).code in (0, 3)  # 0: a machine without those
+    (result,) = there["results"]
+    assert result["verdict"] in ("MATCH", "WITHIN"), result
+    if result["verdict"] == "WITHIN":
+        assert "bits moved in" in result["headline"] and there["fingerprint"] != there["golden"]
+        assert "numeric mode differs from recording" in result["notes"][0]
+
+
 def test_other_bits_in_a_fresh_process_are_refused_but_where_allowed(tmp_path: Path) -> None:
     kernels = Kernels.of(tmp_path, [":another_bit_each_process"], SMALL[:1])
     done = kernels.run("record")
