@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -220,3 +221,27 @@ def test_alone_asks_only_whether_it_is_right() -> None:
     assert found is not None and found.verdict is Verdict.NONFINITE
     failed = judge_alone(evidence(RunError("it raised")))
     assert failed is not None and failed.verdict is Verdict.ERROR
+
+
+def test_what_is_remembered_of_a_kernel_tells_rules_from_bits(tmp_path: Path) -> None:
+    """Bits that moved need no rule; an error that only a relaxed bound lets pass does."""
+    from snapshot.config import load
+    from snapshot.history import recall, remember
+    from snapshot.resolve import Baseline
+    from snapshot.verification import Held, Verification
+
+    nudged, off = right(), right()
+    nudged.view(np.int16)[0, 0, 0] += 1
+    off[1] *= np.float16(1.004)
+    strict = KernelStrictness(Bounds(rel_l2=0.01, max_abs=0.1), relaxed=(rule(),))
+    results = (
+        judge_kernel(evidence(observe(nudged), strictness=strict)),
+        judge_kernel(evidence(observe(off), strictness=strict)),
+    )
+    assert [result.relaxed for result in results] == [(), (rule().where,)]
+    (tmp_path / "goldens.toml").write_text(
+        '[suites.k]\nkind = "grouped-decode"\ncandidates = ["triton"]\n'
+    )
+    config = load(tmp_path / "goldens.toml")
+    remember(config, Verification((Held(SUITE, "triton", None, Baseline(None, ""), results),)))
+    assert [entry.strict for entry in recall(config)] == [True, False]

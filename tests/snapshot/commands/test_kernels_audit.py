@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from snapshot.commands.audit_kernels import FAULTS, Exposure, audit_kernels
+from snapshot.commands.kernels_audit import FAULTS, Exposure, audit_kernels
 from snapshot.config import load
 from snapshot.kernel_suite import KernelSuite
 from snapshot.model import Verdict
