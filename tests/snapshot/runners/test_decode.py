@@ -157,3 +157,17 @@ def test_a_device_that_torch_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("this torch is built for a GPU")
     with pytest.raises(RunError, match="cannot run on 'cuda'"):
         Decode("sdpa", "cuda", Path())
+
+
+def test_a_case_starts_with_nothing_compiled_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is selected never changes a number: torch.compile gives up after eight shapes."""
+    import sys
+    import types
+
+    resets: list[str] = []
+    fake = types.SimpleNamespace(reset=lambda: resets.append("reset"))
+    monkeypatch.setitem(sys.modules, "torch._dynamo", fake)
+    kernel = Decode(f"{FAKE}:correct", "cpu", Path())
+    kernel.run(SMALL)
+    kernel.run(RAGGED)
+    assert len(resets) == 2
