@@ -59,6 +59,7 @@ _environment = click.option(
     "--environment", metavar="NAME", help="The declared environment of those outputs."
 )
 _against = click.option("--against", metavar="SLUG", help="Hold to this recorded fingerprint.")
+_candidate = click.option("--candidate", metavar="NAME", help="Only this kernel; no generation.")
 _attribute = click.option(
     "--attribute",
     type=click.Choice(["auto", "always", "never"]),
@@ -182,6 +183,7 @@ def check(context: click.Context, as_json: bool) -> None:
 
 @main.command()
 @_selection
+@_candidate
 @click.option("--new-only", is_flag=True, help="Leave every golden that exists as it is.")
 @click.option(
     "--repeat",
@@ -204,13 +206,14 @@ def record(
     selectors: tuple[str, ...],
     batch_size: int | None,
     dtype: str | None,
+    candidate: str | None,
     new_only: bool,
     repeat: int,
     pending: Path | None,
     update_in_ci: bool,
     as_json: bool,
 ) -> None:
-    """Run the reference and keep its outputs as goldens.
+    """Run the reference, or the kernels, and keep what they give as goldens.
 
     SELECTOR is a suite's name or a glob over case keys.
     """
@@ -223,6 +226,7 @@ def record(
         selectors,
         batch_size=batch_size,
         dtype=dtype,
+        candidate=candidate,
         new_only=new_only,
         repeat=repeat,
         pending=pending,
@@ -233,10 +237,12 @@ def record(
         click.echo(as_json_text(done))
     else:
         print_recorded(done)
+    sys.exit(1 if any(item.refused for item in done) else 0)
 
 
 @main.command()
 @_selection
+@_candidate
 @_outputs
 @_environment
 @_against
@@ -250,6 +256,7 @@ def verify(
     selectors: tuple[str, ...],
     batch_size: int | None,
     dtype: str | None,
+    candidate: str | None,
     outputs: Path | None,
     environment: str | None,
     against: str | None,
@@ -274,7 +281,16 @@ def verify(
     # Before hours of work whose report could not be written.
     wanted = [parse(report, list(FORMATS)) for report in reports]
     request = Request(
-        selectors, batch_size, dtype, outputs, environment, against, attribute, as_of, progress
+        selectors,
+        batch_size,
+        dtype,
+        outputs,
+        environment,
+        against,
+        attribute,
+        as_of,
+        progress,
+        candidate,
     )
     config = _load(context)
     found = run(config, request)
