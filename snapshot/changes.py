@@ -19,13 +19,12 @@ from dataclasses import dataclass, field
 
 from snapshot.errors import ConfigError, StoreError
 from snapshot.fingerprint import differences
-from snapshot.loosening import (
-    PolicyChange,
-    calibration_changes,
-)
+from snapshot.kernel_model import Computed
+from snapshot.loosening import calibration_changes
 from snapshot.metrics.movement import Movement, movement
 from snapshot.metrics.tokens import divergence
 from snapshot.model import Array, Divergence, Generated, Golden, Identity, RecordedFingerprint
+from snapshot.policy_change import PolicyChange
 from snapshot.store.blobs import LazyArrays
 from snapshot.tree import Place
 
@@ -263,6 +262,25 @@ def _same_output(before: Golden, after: Golden) -> bool:
     )
 
 
+def _kernel_notes(before: Computed, after: Computed) -> list[str]:
+    """How far each side is from the float64 oracle, and what kind of array it gave."""
+    notes = []
+    if before.errors != after.errors:
+        was, now = before.errors, after.errors
+        notes.append(
+            f"against the oracle: rel-L2 {was.rel_l2:.3g} → {now.rel_l2:.3g} in row "
+            f"{list(now.row)}, max {was.max_abs:.3g} → {now.max_abs:.3g}, ULP p50 "
+            f"{was.ulp_p50:.3g} → {now.ulp_p50:.3g}, max {was.ulp_max:,} → {now.ulp_max:,}"
+        )
+    for found in after.misplaced:
+        first = f"{found.value} at {list(found.first)}"
+        notes.append(f"non-finite in {found.array}: {found.count:,}, first {first}")
+    old, new = before.out, after.out
+    if (old.dtype, old.shape) != (new.dtype, new.shape):
+        notes.append(f"out was {old.dtype} {list(old.shape)}, is {new.dtype} {list(new.shape)}")
+    return notes
+
+
 def _notes(before: Golden, after: Golden) -> tuple[str, ...]:
     a, b = before.observation, after.observation
     notes = []
@@ -277,6 +295,8 @@ def _notes(before: Golden, after: Golden) -> tuple[str, ...]:
             notes.append(f"ended by {b.output.finish_reason}, before by {a.output.finish_reason}")
         if a.output.text == b.output.text and a.output.token_ids != b.output.token_ids:
             notes.append("the same text from other tokens")
+    if isinstance(a.output, Computed) and isinstance(b.output, Computed):
+        notes += _kernel_notes(a.output, b.output)
     old, new = before.recorded_by, after.recorded_by
     for name in sorted(old.keys() | new.keys()):
         if old.get(name) != new.get(name):

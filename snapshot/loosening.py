@@ -6,92 +6,19 @@ minute, one who overlooks a line loses the golden's worth.
 
 from __future__ import annotations
 
-import enum
-import fnmatch
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import fields
+from typing import TypeAlias
 
-from snapshot.calibrate import BATCH_SIZES
 from snapshot.config import Config, Suite
-from snapshot.model import Fingerprint, Json, RecordedFingerprint
+from snapshot.kernel_policy import Bounds, KernelRule
+from snapshot.kernel_suite import KernelSuite
+from snapshot.model import Json, RecordedFingerprint
 from snapshot.policy import LogprobTolerance, Rule, TextTolerance, Tolerance
-from snapshot.tree import Place
+from snapshot.policy_change import Direction, Ground, PolicyChange
 
-
-class Direction(enum.Enum):
-    """What a change does to strictness."""
-
-    LOOSENED = "loosened"
-    TIGHTENED = "tightened"
-    CHANGED = "changed"
-
-
-@dataclass(frozen=True)
-class PolicyChange:
-    """One change of goldens.toml, or of a noise floor that it refers to.
-
-    Attributes:
-        direction: see `Direction`.
-        what: ``tolerance.text``, ``relax``, ``quarantine``, ``inherits``, ``batch_sizes``...
-        where: the suite, environment or rule it is about.
-        before, after: in words; None where there was or is none.
-        details: reason, owner, issue and expiry of a rule; observed noise; how far a limit moved.
-        cases: how many recorded goldens it covers.
-        environments: slugs of the recorded environments it covers.
-    """
-
-    direction: Direction
-    what: str
-    where: str
-    before: str | None
-    after: str | None
-    details: tuple[str, ...] = ()
-    cases: int | None = None
-    environments: tuple[str, ...] = ()
-
-    @property
-    def loosened(self) -> bool:
-        return self.direction is Direction.LOOSENED
-
-
-@dataclass(frozen=True)
-class Ground:
-    """What is recorded, for saying what a rule covers.
-
-    Attributes:
-        places: every golden.
-        recorded: environments by suite and slug.
-    """
-
-    places: Sequence[Place]
-    recorded: Mapping[tuple[str, str], RecordedFingerprint] = field(default_factory=dict)
-
-    def covered(self, suite: str, rule: Rule | None) -> list[Place]:
-        """The goldens of a suite that a rule is about; all of them for None."""
-        return [p for p in self.places if p.suite == suite and self._covers(p, rule)]
-
-    def _covers(self, place: Place, rule: Rule | None) -> bool:
-        if rule is None:
-            return True
-        recorded = self.recorded.get((place.suite, place.slug))
-        here: Fingerprint | None = recorded.fingerprint if recorded else None
-        holds = here is None or not rule.when.terms or rule.when.holds(here)
-        return holds and fnmatch.fnmatchcase(place.case, rule.case)
-
-    def noise(self, suite: str, slugs: Iterable[str]) -> str | None:
-        """The drift between batch sizes that was measured in these environments, in words."""
-        measured = [
-            drift
-            for slug in slugs
-            if (found := self.recorded.get((suite, slug)))
-            and isinstance(drift := found.calibration.get(BATCH_SIZES), dict)
-            and {"q99", "max"} <= drift.keys()
-        ]
-        if not measured:
-            return None
-        q99, largest = (max(float(drift[name]) for drift in measured) for name in ("q99", "max"))
-        return f"measured there: 99 % of logprob differences below {q99:.2g}, max {largest:.2g}"
+AnySuite: TypeAlias = Suite | KernelSuite
 
 
 def policy_changes(base: Config | None, head: Config | None, ground: Ground) -> list[PolicyChange]:
@@ -103,16 +30,23 @@ def policy_changes(base: Config | None, head: Config | None, ground: Ground) -> 
     if base is None or head is None:
         return []  # then there is nothing to be less strict than
     found = [*_environments(base, head), *_store(base, head)]
-    for name in sorted(base.suites.keys() | head.suites.keys()):
-        before, after = base.suites.get(name), head.suites.get(name)
+    old_suites = {**base.suites, **base.kernels}
+    new_suites = {**head.suites, **head.kernels}
+    for name in sorted(old_suites.keys() | new_suites.keys()):
+        before, after = old_suites.get(name), new_suites.get(name)
         if before is None or after is None:
             gone = after is None
             direction = Direction.LOOSENED if gone else Direction.CHANGED
             old, new = ("verified", "no longer verified") if gone else (None, "new suite")
             covered = ground.covered(name, None)
             found.append(PolicyChange(direction, "suite", name, old, new, (), len(covered)))
-        else:
+        elif isinstance(before, Suite) and isinstance(after, Suite):
             found += _suite(before, after, ground)
+        elif isinstance(before, KernelSuite) and isinstance(after, KernelSuite):
+            found += _kernel_suite(before, after, ground)
+        else:
+            was, now = type(before).__name__, type(after).__name__
+            found.append(PolicyChange(Direction.LOOSENED, "kind", name, was, now))
     return sorted(found, key=lambda change: list(Direction).index(change.direction))
 
 
@@ -189,6 +123,51 @@ def _suite(before: Suite, after: Suite, ground: Ground) -> Iterator[PolicyChange
             yield PolicyChange(direction, "adapter", f"{where}.adapters.{name}", a, b)
 
 
+def _kernel_suite(
+    before: KernelSuite, after: KernelSuite, ground: Ground
+) -> Iterator[PolicyChange]:
+    where = f"suites.{after.name}"
+    covered = ground.covered(after.name, None)
+    for bound in fields(Bounds):
+        a, b = (getattr(suite.policy.tolerance, bound.name) for suite in (before, after))
+        if a != b:
+            was, now = (_said(value) or "by dtype" for value in (a, b))
+            how = f"raised{_times(a, b)}" if a is not None and b is not None and b > a else None
+            yield PolicyChange(
+                _bound_direction(a, b),
+                f"tolerance.{bound.name}",
+                where,
+                was,
+                now,
+                (how,) if how else (),
+                len(covered),
+            )
+    yield from _rules(before, after, ground)
+    yield from _allowances(before, after)
+    for what in ("candidates", "cases"):
+        old, new = set(getattr(before, what)), set(getattr(after, what))
+        if old != new:
+            direction = Direction.LOOSENED if old - new else Direction.CHANGED
+            gone, came = (f"{len(side)}: {_set(side)}" for side in (old - new, new - old))
+            yield PolicyChange(direction, what, where, f"without {gone}", f"with {came}")
+    kept = {(e.case, e.device, e.subject): e.reason for e in before.policy.not_run}
+    for entry in after.policy.not_run:
+        if (entry.case, entry.device, entry.subject) not in kept:
+            yield PolicyChange(
+                Direction.LOOSENED, "not_run", f"{where} {entry.case}", None, entry.reason
+            )
+    if before.device != after.device:
+        yield PolicyChange(Direction.CHANGED, "device", where, before.device, after.device)
+
+
+def _bound_direction(before: float | None, after: float | None) -> Direction:
+    """A number in place of the strict default is loosened: defaults depend on the dtype."""
+    if after is None:
+        return Direction.TIGHTENED
+    looser = before is None or after > before
+    return Direction.LOOSENED if looser else Direction.TIGHTENED
+
+
 def _tolerance(before: Suite, after: Suite, ground: Ground) -> Iterator[PolicyChange]:
     old, new = before.policy.tolerance, after.policy.tolerance
     covered = ground.covered(after.name, None)
@@ -231,7 +210,7 @@ def _compare(a: Limit, b: Limit) -> tuple[Direction, str | None]:
     return (Direction.LOOSENED if raised else Direction.TIGHTENED), ", ".join(how) or None
 
 
-def _rules(before: Suite, after: Suite, ground: Ground) -> Iterator[PolicyChange]:
+def _rules(before: AnySuite, after: AnySuite, ground: Ground) -> Iterator[PolicyChange]:
     for kind in ("relax", "quarantine"):
         old = _by_scope(getattr(before.policy, kind))
         new = _by_scope(getattr(after.policy, kind))
@@ -269,7 +248,7 @@ def _by_scope(rules: Sequence[Rule]) -> dict[tuple[str, ...], Rule]:
 
 
 def _content(rule: Rule) -> tuple[object, ...]:
-    return rule.tolerance, rule.expires, rule.reason, rule.owner, rule.issue
+    return rule.tolerance, _bounds(rule), rule.expires, rule.reason, rule.owner, rule.issue
 
 
 def _rule_direction(a: Rule | None, b: Rule | None) -> Direction:
@@ -283,7 +262,12 @@ def _rule_direction(a: Rule | None, b: Rule | None) -> Direction:
         )
         if old != new
     ]
-    # A rule that names a limit is what loosens it: one more limit is looser, one less stricter.
+    # A bound that a rule does not name is the suite's own.
+    directions += [
+        _bound_direction(_bounds(a).get(name), _bounds(b).get(name))
+        for name in sorted(_bounds(a).keys() | _bounds(b).keys())
+        if _bounds(a).get(name) != _bounds(b).get(name)
+    ]
     if b.expires != a.expires:
         directions.append(Direction.LOOSENED if b.expires > a.expires else Direction.TIGHTENED)
     if Direction.LOOSENED in directions:
@@ -291,7 +275,7 @@ def _rule_direction(a: Rule | None, b: Rule | None) -> Direction:
     return Direction.TIGHTENED if directions else Direction.CHANGED
 
 
-def _allowances(before: Suite, after: Suite) -> Iterator[PolicyChange]:
+def _allowances(before: AnySuite, after: AnySuite) -> Iterator[PolicyChange]:
     old, new = (
         {(entry.case, entry.finding): entry.reason for entry in suite.policy.allow}
         for suite in (before, after)
@@ -320,8 +304,16 @@ def _limit(limit: Limit, what: str) -> str:
 
 
 def _rule(rule: Rule) -> str:
-    said = _said_tolerance(rule.tolerance)
+    limits = [f"{name} ≤ {value:g}" for name, value in _bounds(rule).items()]
+    said = ", ".join(filter(None, [_said_tolerance(rule.tolerance), *limits]))
     return f"{said + ', ' if said else ''}until {rule.expires}"
+
+
+def _bounds(rule: Rule) -> dict[str, float]:
+    """What a kernel suite's rule loosens."""
+    if not isinstance(rule, KernelRule):
+        return {}
+    return {n: value for n, value in vars(rule.bounds).items() if value is not None}
 
 
 def _said_tolerance(tolerance: Tolerance) -> str:

@@ -18,8 +18,9 @@ from snapshot.changes import (
 )
 from snapshot.errors import ConfigError, StoreError, UsageError
 from snapshot.fingerprint import differences
-from snapshot.loosening import Ground, policy_changes
+from snapshot.loosening import policy_changes
 from snapshot.model import Golden, Identity, RecordedFingerprint
+from snapshot.policy_change import Ground
 from snapshot.resolve import resolve
 from snapshot.store import fingerprintfile
 from snapshot.store.blobs import FOLDER, SUFFIX

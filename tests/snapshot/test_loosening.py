@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from snapshot.config import Config, load
-from snapshot.loosening import Direction, Ground, policy_changes
+from snapshot.loosening import policy_changes
+from snapshot.policy_change import Direction, Ground
 from tests.snapshot.builders import SUITE_TOML, project
 
 RULE = """
@@ -108,6 +109,46 @@ def test_checking_less_is_looser(
     ]
     (change,) = policy_changes(*configs, Ground(()))
     assert (change.what, change.direction) == (key, direction)
+
+
+KERNELS = """
+[suites.k]
+kind = "grouped-decode"
+candidates = ["sdpa"]
+cases = ["B2-H16-1-D64-64-S5-float32"]
+"""
+KERNEL_RULE = """
+[[suites.k.relax]]
+case = "*"
+rel_l2 = {limit}
+reason = "r"
+issue = "https://example.org/1"
+owner = "@a"
+expires = 2999-01-01
+"""
+NOT_RUN = '\n[[suites.k.not_run]]\ncase = "*"\nreason = "slow"\n'
+REL_L2 = "\n[suites.k.tolerance]\nrel_l2 = 0.1\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "what", "direction"),
+    [
+        ("", REL_L2, "tolerance.rel_l2", L),
+        (REL_L2, "", "tolerance.rel_l2", T),
+        ("", KERNEL_RULE.format(limit=0.1), "relax", L),
+        (KERNEL_RULE.format(limit=0.1), KERNEL_RULE.format(limit=0.2), "relax", L),
+        (KERNEL_RULE.format(limit=0.2), KERNEL_RULE.format(limit=0.1), "relax", T),
+        ("", NOT_RUN, "not_run", L),
+    ],
+)
+def test_kernel_suites(
+    tmp_path: Path, before: str, after: str, what: str, direction: Direction
+) -> None:
+    base, head = (
+        config(tmp_path / name, KERNELS + more) for name, more in (("a", before), ("b", after))
+    )
+    found = policy_changes(base, head, Ground(()))
+    assert [(change.what, change.direction) for change in found] == [(what, direction)]
 
 
 def test_a_suite_that_is_no_longer_verified_is_loosened(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from snapshot import __version__
 from snapshot.changes import Changes, GoldenChange, Group
-from snapshot.loosening import Direction
 from snapshot.metrics.movement import row_errors
 from snapshot.metrics.steps import around
 from snapshot.model import Json
+from snapshot.policy_change import Direction
 from snapshot.report.changes import sentences
 from snapshot.report.html import heat, plot
 from snapshot.report.page import Alert, Cell, Page, Row, Status, columns, lines, shown, words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from snapshot.changes import Changes, GoldenChange, Group
-from snapshot.loosening import Direction
+from snapshot.policy_change import Direction
 from snapshot.report.changes import sentences
 from snapshot.report.fence import code, fence, fit
 from snapshot.report.html import count

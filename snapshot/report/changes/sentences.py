@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from snapshot.changes import ArrayChange, Changes, GoldenChange, Group, Reach
-from snapshot.loosening import PolicyChange
 from snapshot.model import Divergence
+from snapshot.payload import DIGESTS
+from snapshot.policy_change import PolicyChange
 from snapshot.report.html import count
 
 MEANING = {
@@ -55,6 +56,9 @@ def parting(found: Divergence | None) -> str | None:
 
 def array(change: ArrayChange) -> str:
     """``logprobs: 12 of 24 elements moved; ...``"""
+    moved = change.movement
+    if moved is not None and change.name == DIGESTS:
+        return f"{moved.moved:,} of {moved.elements:,} rows of out have other bits"
     return f"{change.name}: {change.movement if change.movement is not None else change.why}"
 
 

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.text import Text
 
 from snapshot.changes import Changes, GoldenChange, Group
-from snapshot.loosening import Direction
 from snapshot.metrics.words import word_diff
+from snapshot.policy_change import Direction
 from snapshot.report.changes import sentences
 from snapshot.report.excerpt import around_first
 from snapshot.report.html import count

@@ -192,7 +192,12 @@ class Terminal:
     """The command on a pseudo-terminal."""
 
     def __init__(self, project: Project) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "dumb", "COLUMNS": "100"}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'kernels'}",
+            "TERM": "dumb",
+            "COLUMNS": "100",
+        }
         self.main, side = pty.openpty()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "snapshot.cli", "review"],
