@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from snapshot import __version__
+from snapshot.kernel_model import Computed, KernelResult
 from snapshot.metrics.words import Run, word_diff
 from snapshot.model import Attribution, Finding, Json, Result, RowErrors, Step, Verdict
 from snapshot.report.attribution import WAYS, moved
@@ -134,6 +135,8 @@ def _cell(result: Result) -> Cell:
         blocks.append(plot(result.steps, "golden", "candidate"))
     if result.rows is not None:
         blocks.append(heat(result.rows))
+    if isinstance(result, KernelResult) and result.computed is not None:
+        blocks.append(_kernel(result.computed, result.recorded))
     if result.attribution is not None:
         blocks += _attribution(result.attribution)
     if result.distance is not None and result.verdict is not Verdict.MATCH:
@@ -191,6 +194,20 @@ def heat(rows: RowErrors) -> Json:
         "values": rows.values,
         "bound": rows.bound,
     }
+
+
+def _kernel(here: Computed, recorded: Computed | None) -> Json:
+    """How far a kernel, its golden and plain torch in its dtype are from the oracle."""
+    sides = [("here", here.errors), ("plain torch", here.baseline)]
+    if recorded is not None:
+        sides.append(("golden", recorded.errors))
+    rows = [
+        [name, f"{e.rel_l2:.3g}", str(list(e.row)), f"{e.max_abs:.3g}", f"{e.ulp_p50:.3g}",
+         f"{e.ulp_max:,}"]
+        for name, e in sides
+    ]  # fmt: skip
+    head = ["", "rel-L2", "worst row", "max", "ULP p50", "ULP max"]
+    return table("Against the float64 oracle", head, rows)
 
 
 def _attribution(found: Attribution) -> Iterator[Json]:

@@ -37,19 +37,22 @@ class Project:
         prompts = root / "examples" / "smollm2" / "prompts.jsonl"
         prompts.parent.mkdir(parents=True)
         shutil.copy(ROOT / "examples" / "smollm2" / "prompts.jsonl", prompts)
-        theirs = Store(ROOT / "goldens")
         for environment in environments:
-            place = Path("goldens", SUITE, PREFIX + environment)
-            shutil.copytree(ROOT / place, root / place)
-            for case in theirs.cases(SUITE, place.name, "reference"):
-                golden = theirs.read(SUITE, place.name, "reference", case)
-                for digest in digests(golden).values():
-                    blob = Path("goldens", "blobs", digest[:2], f"{digest}.zst")
-                    (root / blob).parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copy(ROOT / blob, root / blob)
+            project.copy(SUITE, PREFIX + environment)
         project.git("init", "-q", "-b", "main")
         project.commit("goldens")
         return project
+
+    def copy(self, suite: str, slug: str) -> None:
+        """Takes over a recorded environment with its blobs, byte by byte."""
+        theirs, place = Store(ROOT / "goldens"), Path("goldens", suite, slug)
+        shutil.copytree(ROOT / place, self.root / place)
+        for subject in theirs.subjects(suite, slug):
+            for case in theirs.cases(suite, slug, subject):
+                for digest in digests(theirs.read(suite, slug, subject, case)).values():
+                    blob = Path("goldens", "blobs", digest[:2], f"{digest}.zst")
+                    (self.root / blob).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(ROOT / blob, self.root / blob)
 
     @property
     def store(self) -> Store:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from snapshot.model import Fingerprint
-from tests.snapshot.project import PREFIX, SUITE, Project, reworded
+from tests.snapshot.project import PREFIX, ROOT, SUITE, Project, reworded
 
 LOGPROB = "\n[suites.multi-lora.tolerance]\nlogprob = { max = 0.1 }\n"
 RELAX = """
@@ -235,3 +235,27 @@ def test_a_kernel_like_array_has_coordinates(project: Project) -> None:
     out = project.run("diff").stdout
     assert "top_logits: 1 of 48 elements moved" in out
     assert "non-finite after: 1, first nan at [3, 1]" in out
+
+
+def test_a_kernel_s_golden_shows_its_errors_and_its_rows(project: Project) -> None:
+    suite = "grouped-decode"
+    slug = next((ROOT / "goldens" / suite).glob("*float16")).name
+    project.copy(suite, slug)
+    project.commit("kernels")
+    case = "B2-H128-1-D576-512-S5-float16"
+    golden = project.store.read(suite, slug, "sdpa", case)
+    output, arrays = golden.observation.output, dict(golden.observation.arrays)
+    sample, rows = np.array(arrays["out_sample"]), np.array(arrays["out_row_digests"])
+    sample[1, 7], rows[:3] = np.float16(9), 1
+    arrays |= {"out_sample": sample, "out_row_digests": rows}
+    errors = dataclasses.replace(output.errors, rel_l2=0.03, row=(1, 77))
+    output = dataclasses.replace(output, errors=errors)
+    observation = dataclasses.replace(golden.observation, output=output, arrays=arrays)
+    project.store.write(dataclasses.replace(golden, observation=observation))
+    for flags in ([], ["--report", "markdown:-"]):
+        out = project.run("diff", *flags).stdout
+        assert "against the oracle: rel-L2 0.000228 → 0.03 in row [1, 77]" in out
+        assert "3 of 256 rows of out have other bits" in out
+        assert "out_sample: 1 of" in out and "in row [1]" in out
+        assert "1 fix" in out
+    assert project.run("diff", "--report", "html:x.html").exit_code == 0
