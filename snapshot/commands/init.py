@@ -43,7 +43,7 @@ logprob = "calibrated"            # the noise measured at recording; or { max = 
 # owner = "@team"
 # expires = 2027-03-01
 
-# Decode attention kernels, held to a float64 oracle and to their own bits (goldens[kernels]):
+# Decode attention kernels, held to a float64 oracle and to their own bits (extra: kernels):
 # [suites.decode]
 # kind = "grouped-decode"
 # candidates = ["triton", "sdpa"]
