@@ -9,9 +9,10 @@ import dataclasses
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias
 
 from numpy.typing import NDArray
+from typing_extensions import TypeVar
 
 Json: TypeAlias = Any  # None, bool, int, float, str, list[Json], dict[str, Json]
 Array: TypeAlias = NDArray[Any]
@@ -161,8 +162,12 @@ class Generated:
     prompt_ids: tuple[int, ...] | None
 
 
+Output = TypeVar("Output", default=Generated)
+"""The readable part of an observation; each kind of suite has its own."""
+
+
 @dataclass(frozen=True)
-class Observation:
+class Observation(Generic[Output]):
     """What one subject produced for one case, once.
 
     Attributes:
@@ -180,14 +185,14 @@ class Observation:
     """
 
     case: str
-    output: Generated
+    output: Output
     arrays: Mapping[str, Array] = field(default_factory=dict)
     workload: Mapping[str, str] | None = None
     composition: Composition | None = None
 
 
 @dataclass(frozen=True)
-class Golden:
+class Golden(Generic[Output]):
     """A recorded observation.
 
     Attributes:
@@ -199,7 +204,7 @@ class Golden:
     suite: str
     slug: str
     subject: str
-    observation: Observation
+    observation: Observation[Output]
     recorded_by: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -298,6 +303,21 @@ class Distance:
         if self.count == 0:
             return "0 values compared"
         return f"rms {self.rms:.2g}, max {self.max:.2g} at {self.where} ({self.count} values)"
+
+
+@dataclass(frozen=True)
+class RowErrors:
+    """Errors of a kernel's output by row, for a heat map.
+
+    Attributes:
+        quantity: what the values are, ``rel-L2 against the float64 oracle``.
+        values: by sequence, then by head; None where a row holds NaN or an infinity.
+        bound: above which a row is wrong; None where there is none.
+    """
+
+    quantity: str
+    values: tuple[tuple[float | None, ...], ...]
+    bound: float | None = None
 
 
 @dataclass(frozen=True)
@@ -420,6 +440,7 @@ class Result:
         relaxed: the relax rules (file and key) that a WITHIN rests on.
         attribution: who moved, where that was looked into.
         steps: what both sides did around the difference.
+        rows: errors by (sequence, head), of a kernel.
     """
 
     suite: str
@@ -439,6 +460,7 @@ class Result:
     relaxed: tuple[str, ...] = ()
     attribution: Attribution | None = None
     steps: tuple[Step, ...] = ()
+    rows: RowErrors | None = None
 
 
 @dataclass(frozen=True)
@@ -464,3 +486,4 @@ class Observed:
     rms: float | None = None
     max: float | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
+    rows: RowErrors | None = None

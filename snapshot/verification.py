@@ -6,13 +6,13 @@ import dataclasses
 import datetime
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from snapshot.errors import GoldensError, StoreError
 from snapshot.evidence import Evidence, Now
 from snapshot.model import Fingerprint, Observation, Result, Verdict
 from snapshot.plan import Plan
-from snapshot.policy import Strictness, allowed, strictness
+from snapshot.policy import Rule, Strictness, allowed, strictness
 from snapshot.resolve import Baseline
 from snapshot.shelf import Shelf
 from snapshot.store import Store
@@ -29,6 +29,7 @@ class Held:
         baseline: what it was held to.
         results: one a selected case.
         expired: rules that cover one of them and have expired.
+        not_run: by case: why it was not run. Counted, and never a pass.
     """
 
     suite: str
@@ -37,6 +38,12 @@ class Held:
     baseline: Baseline
     results: tuple[Result, ...]
     expired: tuple[str, ...] = ()
+    not_run: Mapping[str, str] = field(default_factory=dict)
+
+
+def expiry(rule: Rule) -> str:
+    """What a report says of a rule that has expired."""
+    return f"{rule.where}: expired on {rule.expires}, owner {rule.owner}, {rule.issue}"
 
 
 @dataclass(frozen=True)
@@ -92,9 +99,7 @@ class Run:
     def held(self, evidences: Mapping[str, Evidence], now: Mapping[str, Now]) -> Held:
         """The verdict on every case, with what the reference said where it was asked."""
         expired = dict.fromkeys(
-            f"{rule.where}: expired on {rule.expires}, owner {rule.owner}, {rule.issue}"
-            for strict in self.rules.values()
-            for rule in strict.expired
+            expiry(rule) for strict in self.rules.values() for rule in strict.expired
         )
         return Held(
             suite=self.plan.suite.name,
@@ -156,6 +161,11 @@ class Verification:
     @property
     def results(self) -> list[Result]:
         return [result for held in self.held for result in held.results]
+
+    @property
+    def not_run(self) -> list[str]:
+        """Why cases were not run, once a case."""
+        return [reason for held in self.held for reason in held.not_run.values()]
 
     @property
     def exit_code(self) -> int:

@@ -4,46 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from snapshot import __version__
 from snapshot.admission import refusals
 from snapshot.calibrate import calibration
+from snapshot.commands.kernels_record import record_kernels
 from snapshot.config import Config
 from snapshot.errors import GoldensError, RecordRefused, RunError, UsageError
 from snapshot.model import (
     REFERENCE,
     Finding,
-    Fingerprint,
-    Golden,
-    Json,
     Observation,
-    RecordedFingerprint,
 )
-from snapshot.plan import Plan, narrow, plans
+from snapshot.plan import Plan, both_kinds, narrow
+from snapshot.recording import Recorded, write_goldens
 from snapshot.runners.observe import Progress, Rows, observe, silent
 from snapshot.runners.worker import Worker
-from snapshot.store import Change, Store
+from snapshot.store import Store
 from snapshot.suite import Group
 
 _Run = Mapping[str, Observation]
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """What recording did at one fingerprint.
-
-    Attributes:
-        suite, slug: where.
-        changes: what became of each case's golden.
-        calibration: the environment's noise, as it now stands beside the goldens.
-    """
-
-    suite: str
-    slug: str
-    changes: Mapping[str, Change]
-    calibration: Mapping[str, Json]
+_VERSIONS = ("torch", "transformers", "peft")
 
 
 def record(
@@ -52,6 +34,7 @@ def record(
     *,
     batch_size: int | None = None,
     dtype: str | None = None,
+    candidate: str | None = None,
     new_only: bool = False,
     repeat: int = 2,
     pending: Path | None = None,
@@ -60,9 +43,11 @@ def record(
 ) -> list[Recorded]:
     """Records the selected cases at the suite's batch sizes and dtypes.
 
-    Nothing is written for a suite and dtype unless all of it may be.
+    Nothing is written for a generation suite and dtype unless all of it may be. Kernels' cases
+    stand alone: what may be is written, what may not is refused.
 
     Args:
+        candidate: only this one of the kernel suites' candidates.
         new_only: leave every golden that exists as it is.
         repeat: runs of every batch; each one after the first in a fresh process.
         pending: write there instead of into the store.
@@ -91,7 +76,8 @@ def record(
     goldens = Store(config.store)
     target = goldens if pending is None else Store(pending)
     done: list[Recorded] = []
-    for plan in plans(config, selectors):
+    generation, kernels = both_kinds(config, selectors, batch_size=batch_size, candidate=candidate)
+    for plan in generation:
         suite = plan.suite
 
         def wanted(slug: str, plan: Plan = plan) -> frozenset[str]:
@@ -102,6 +88,16 @@ def record(
         sizes = narrow(suite, "batch_sizes", suite.batch_sizes, batch_size)
         for name in narrow(suite, "dtype", suite.dtypes, dtype):
             done += _record(target, plan, name, sizes, repeat, wanted, progress)
+    for kernel_plan in kernels:
+        done += record_kernels(
+            config,
+            target,
+            kernel_plan,
+            dtype=dtype,
+            new_only=new_only,
+            repeat=repeat,
+            progress=progress,
+        )
     return done
 
 
@@ -134,9 +130,10 @@ def _record(
             plan.groups(size, plan.with_base_rows(chosen))
             for size, chosen in zip(sizes, keys, strict=True)
         ]
-        # In float32 no row may depend on its neighbours. Half precision may: that is rounding.
-        reorder = dtype == "float32"
-        orders = [[group.reversed() for group in run] if reorder else [] for run in runs]
+        orders = [
+            [group.reversed() for group in run] if size > 1 else []
+            for run, size in zip(runs, sizes, strict=True)
+        ]
         with progress(label, _rows([*runs, *orders])) as advance:
             first = [_complete(observe(worker, run, advance)) for run in runs]
             ordered = [_complete(observe(worker, run, advance)) for run in orders]
@@ -148,18 +145,30 @@ def _record(
         ):
             # Backwards: a row that depends on the batch before it does not repeat.
             repeats.append([_complete(observe(worker, run[::-1], advance)) for run in runs])
-    _admit(plan, sizes, first, repeats, ordered)
+    # In float32 no row may depend on its neighbours. Half precision may: that is rounding.
+    _admit(plan, sizes, first, repeats, ordered if dtype == "float32" else [{}] * len(sizes))
     done = []
     for i, environment in enumerate(here):
         noise = calibration(
             plan.cases,
             first[i],
             repeats=[run[i] for run in repeats],
-            orders=ordered[i : i + 1],
+            orders=[ordered[i]] if ordered[i] else [],
             batch_sizes=[run for j, run in enumerate(first) if j != i],
         )
         rows = [first[i][case.key] for case in plan.cases if case.key in keys[i]]
-        done.append(_write(store, plan, environment, rows, noise))
+        done.append(
+            write_goldens(
+                store,
+                plan.suite.name,
+                REFERENCE,
+                environment,
+                rows,
+                noise,
+                whole=plan.whole,
+                versions=_VERSIONS,
+            )
+        )
     return done
 
 
@@ -209,41 +218,3 @@ def _refused(plan: Plan, found: Sequence[Finding]) -> RecordRefused:
         hint=f"where it is legitimate: [[suites.{plan.suite.name}.allow]] with case, "
         f"finding = {names} and reason",
     )
-
-
-def _write(
-    store: Store,
-    plan: Plan,
-    here: Fingerprint,
-    rows: Sequence[Observation],
-    noise: Mapping[str, Json],
-) -> Recorded:
-    """The environment comes first: goldens without one could not be read."""
-    suite = plan.suite.name
-    if not rows:
-        return Recorded(suite, here.slug, {}, {})
-    known = here.slug in store.fingerprints(suite)
-    recorded = (
-        store.read_fingerprint(suite, here.slug)
-        if known
-        else RecordedFingerprint(suite, here, noise)
-    )
-    # What was measured when these goldens were recorded stays; what was not is added.
-    recorded = replace(recorded, calibration={**noise, **recorded.calibration})
-    store.write_fingerprint(recorded)
-    changes = {
-        row.case: store.write(Golden(suite, here.slug, REFERENCE, row, _recorded_by(here)))
-        for row in rows
-    }
-    if Change.UPDATED in changes.values() and plan.whole:
-        # A selection says nothing of the environment that the others were recorded in.
-        recorded = RecordedFingerprint(suite, here, {**recorded.calibration, **noise})
-        store.write_fingerprint(recorded)
-    return Recorded(suite, here.slug, changes, recorded.calibration)
-
-
-def _recorded_by(here: Fingerprint) -> dict[str, str]:
-    versions = ("torch", "transformers", "peft")
-    return {"goldens": __version__} | {
-        name: str(here.provenance[name]) for name in versions if name in here.provenance
-    }

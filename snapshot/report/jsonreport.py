@@ -25,6 +25,7 @@ def to_json(verification: Verification) -> str:
                 "golden": held.baseline.slug,
                 "how": held.baseline.how,
                 "results": [_result(dataclasses.asdict(result)) for result in held.results],
+                "not_run": dict(held.not_run),
             }
             for held in verification.held
         ],

@@ -211,6 +211,12 @@ def test_so_it_is_with_texts(
     assert bool(found.needed) == needed
 
 
+def test_a_kernel_s_rule_is_needed_by_what_passed_by_it() -> None:
+    """Its bounds are on errors, of which history keeps nothing but whether one was relaxed."""
+    history = [seen(most=None), seen(most=None, strict=True)]
+    assert relaxed(rule(), *history).needed == 1
+
+
 @pytest.mark.parametrize(
     ("verdict", "needed"),
     [("QUARANTINED", 1), ("REGRESSION", 1), ("FIXED", 0), ("MATCH", 0), ("WITHIN", 0)],
@@ -351,7 +357,9 @@ def test_a_proposal_still_covers_every_case_that_needed_the_rule(
 
 
 def status_of(*found: Entry) -> SuiteStatus:
-    recorded = RecordedStatus(ROCM7.slug, 4, ("a", "b", "c", "d"), ("old",), ("reference",), 2.5)
+    recorded = RecordedStatus(
+        ROCM7.slug, 18, 4, ("a", "b", "c", "d"), ("old",), ("reference",), 2.5
+    )
     return SuiteStatus(SUITE, tuple(CASES), (recorded,), found, {"mi300": "no golden"})
 
 
