@@ -14,7 +14,19 @@ from snapshot.evidence import Evidence, Now
 from snapshot.fingerprint import differences
 from snapshot.metrics.logprobs import distance
 from snapshot.metrics.ties import near_tie, tie_bound
-from snapshot.model import Attribution, Fingerprint, GroupTest, Move, Observation, Verdict
+from snapshot.model import (
+    REFERENCE,
+    Attribution,
+    Fingerprint,
+    Golden,
+    GroupTest,
+    Move,
+    Observation,
+    Verdict,
+)
+
+ENVIRONMENT = "environment"
+"""The move from a golden to what the reference gives here and now in the same batch."""
 
 
 def deviates(e: Evidence, c: Comparison) -> bool:
@@ -25,12 +37,12 @@ def deviates(e: Evidence, c: Comparison) -> bool:
 def attribution(e: Evidence, c: Comparison) -> Attribution | None:
     """The way from the golden to the candidate; None where the reference was not run."""
     now = e.now
-    if now is None:
+    if now is None or not now.asked:
         return None
     moves: list[Move] = []
     at = c.golden
     if now.golden_batch is not None:
-        moves.append(_move("environment", at, now.golden_batch))
+        moves.append(_move(ENVIRONMENT, at, now.golden_batch))
         at = now.golden_batch
     in_batch = now.candidate_batch or (c.candidate if e.own_code else None)
     if in_batch is not None and in_batch is not now.golden_batch:
@@ -51,6 +63,8 @@ def attribution(e: Evidence, c: Comparison) -> Attribution | None:
 def moved(e: Evidence, c: Comparison) -> tuple[Verdict, str]:
     """Whose doing a difference is that nothing excuses, and why."""
     now = e.now
+    if isinstance(e.golden, Golden) and e.golden.subject != REFERENCE:
+        return _since_its_own(now)
     if now is None or (now.golden_batch is None and now.candidate_batch is None):
         return _unasked(e, c)
     follows = _follows(e, c, now)
@@ -95,6 +109,18 @@ def _unasked(e: Evidence, c: Comparison) -> tuple[Verdict, str]:
     if _move("", c.candidate, repeated).still:
         return Verdict.REGRESSION, f"{why}, and a fresh process gives the same again"
     return Verdict.UNATTRIBUTED, f"{why}, and a fresh process gives something else: not repeatable"
+
+
+def _since_its_own(now: Now | None) -> tuple[Verdict, str]:
+    """Where an engine parts from its own golden: its constant difference from the reference is
+    in both, so what is left is its own move or the environment's."""
+    if now is None or now.reference_moved is None:
+        return Verdict.UNATTRIBUTED, "the reference was not run here to tell who moved"
+    if not now.reference_moved:
+        return Verdict.REGRESSION, "it moved, and the reference here still gives its golden"
+    if now.follows:
+        return Verdict.DRIFT, "the reference moved here too, and it follows the reference"
+    return Verdict.UNATTRIBUTED, "the reference moved here too, and it does not follow it"
 
 
 def _follows(e: Evidence, c: Comparison, now: Now) -> bool | None:

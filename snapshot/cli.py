@@ -223,7 +223,9 @@ def record(
     metavar="FILE",
     help="Hold outputs in a JSON Lines file instead of running the reference; needs no torch.",
 )
-@click.option("--environment", metavar="NAME", help="The declared environment of those outputs.")
+@click.option("--engine", metavar="NAME", help="Ask this engine of goldens.toml instead.")
+@click.option("--url", metavar="URL", help="Where it is; NAME may then be its kind.")
+@click.option("--environment", metavar="NAME", help="Where it runs, or those outputs were made.")
 @click.option("--against", metavar="SLUG", help="Hold to this recorded fingerprint.")
 @_attribute
 @_as_of
@@ -235,6 +237,8 @@ def verify(
     batch_size: int | None,
     dtype: str | None,
     outputs: Path | None,
+    engine: str | None,
+    url: str | None,
     environment: str | None,
     against: str | None,
     attribute: str,
@@ -252,7 +256,17 @@ def verify(
     from snapshot.report.progress import progress
 
     request = Request(
-        selectors, batch_size, dtype, outputs, environment, against, attribute, as_of, progress
+        selectors=selectors,
+        batch_size=batch_size,
+        dtype=dtype,
+        outputs=outputs,
+        engine=engine,
+        url=url,
+        environment=environment,
+        against=against,
+        attribute=attribute,
+        day=as_of,
+        progress=progress,
     )
     found = run(_load(context), request)
     if as_json:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from snapshot.engineconfig import EngineConfig, decode_engines
 from snapshot.errors import ConfigError
 from snapshot.model import BASE, Json
 from snapshot.names import check_distinct, safe_name
@@ -79,6 +80,7 @@ class Config:
     store: Path
     environments: Mapping[str, Environment]
     suites: Mapping[str, Suite]
+    engines: Mapping[str, EngineConfig] = field(default_factory=dict)
 
 
 def find(start: Path) -> Path:
@@ -120,6 +122,7 @@ def load(path: Path) -> Config:
         store=root / data.get("store", {}).get("path", "goldens"),
         environments=_environments(data.get("environments", {}), path),
         suites={name: _suite(name, table, path) for name, table in data["suites"].items()},
+        engines=decode_engines(data.get("engines", {}), str(path)),
     )
 
 
@@ -300,7 +303,7 @@ def _explain(error: ValidationError, path: Path) -> ConfigError:
             expected=", ".join(rule),
             got=", ".join(got) or "nothing",
         )
-    if error.validator in ("type", "enum") and "title" in schema:
+    if error.validator in ("type", "enum", "pattern") and "title" in schema:
         expected = str(schema["title"])
     else:
         expected = _EXPECTED[str(error.validator)](rule, got)

@@ -36,6 +36,9 @@ class Now:
             reference and nothing is known to have changed.
         tests: what all rows of this adapter say together.
         notes: what could not be run, and why.
+        reference_moved: where the golden is an engine's own: whether the reference moved since
+            its golden of the case was recorded; None where it was not run.
+        follows: then, whether the engine does what the reference does here.
     """
 
     golden_batch: Observation | None = None
@@ -46,6 +49,13 @@ class Now:
     repeated: Observation | None = None
     tests: tuple[GroupTest, ...] = ()
     notes: tuple[str, ...] = ()
+    reference_moved: bool | None = None
+    follows: bool = False
+
+    @property
+    def asked(self) -> bool:
+        """Whether the reference was run: an engine's own scores need it not."""
+        return any((self.golden_batch, self.candidate_batch, self.truth, self.forced, self.notes))
 
 
 @dataclass(frozen=True)

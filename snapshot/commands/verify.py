@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from snapshot.commands.engine import Scores, Where, verify_engine
 from snapshot.commands.now import of_engine, of_reference
 from snapshot.config import Config, Suite
+from snapshot.engineconfig import chosen
 from snapshot.errors import GoldensError, RunError, UsageError
 from snapshot.evidence import Evidence, Now
 from snapshot.model import REFERENCE, Verdict
@@ -37,6 +39,8 @@ class Request:
     outputs: Path | None = None
     environment: str | None = None
     against: str | None = None
+    engine: str | None = None
+    url: str | None = None
     attribute: str = AUTO
     day: datetime.date = field(default_factory=datetime.date.today)
     progress: Progress = silent
@@ -51,30 +55,34 @@ def verify(config: Config, request: Request) -> Verification:
     """
     _consistent(request)
     store = Store(config.store)
-    chosen = plans(config, request.selectors)
-    damage = store.check([plan.suite.name for plan in chosen])
-    if request.outputs is not None and len(chosen) > 1:
+    selected = plans(config, request.selectors)
+    damage = store.check([plan.suite.name for plan in selected])
+    if request.outputs is not None and len(selected) > 1:
         raise UsageError(
             "recorded outputs are of one suite",
             where="--from",
-            expected=f"one of {', '.join(plan.suite.name for plan in chosen)}",
+            expected=f"one of {', '.join(plan.suite.name for plan in selected)}",
             got=" ".join(request.selectors) or "no selector",
         )
     run = _reference if request.outputs is None else _outputs
-    held = [held for plan in chosen for held in run(config, store, plan, request)]
+    run = run if request.engine is None else _engine
+    held = [held for plan in selected for held in run(config, store, plan, request)]
     return Verification(tuple(held), tuple(damage))
 
 
 def _consistent(request: Request) -> None:
-    if request.environment is None:
-        return
-    if request.outputs is None:
-        what, got = "--environment says where recorded outputs were made", "no --from"
-    elif request.against is not None:
+    own = request.outputs is None and request.engine is None
+    expected = "--engine NAME or --from FILE, with --environment NAME or --against SLUG"
+    if request.outputs is not None and request.engine is not None:
+        what, got = "two candidates", "--engine and --from"
+    elif request.url is not None and request.engine is None:
+        what, got = "--url says where an engine is", "no --engine"
+    elif request.environment is not None and own:
+        what, got = "--environment says where recorded outputs were made", "no --from, no --engine"
+    elif request.environment is not None and request.against is not None:
         what, got = "two environments to be held to", "--environment and --against"
     else:
         return
-    expected = "--from FILE --environment NAME, or --against SLUG"
     raise UsageError(what, where="the command line", expected=expected, got=got)
 
 
@@ -126,6 +134,24 @@ def _outputs(config: Config, store: Store, plan: Plan, request: Request) -> Iter
     yield run.held(evidences, _ask_about_outputs(plan, evidences, baseline, request))
 
 
+def _engine(config: Config, store: Store, plan: Plan, request: Request) -> Iterator[Held]:
+    """Asks an engine, and holds it to the reference's goldens and to its own."""
+    assert request.engine is not None
+    shape = Shape(request.dtype, request.batch_size)
+    return verify_engine(
+        config,
+        store,
+        plan,
+        chosen(config.engines, request.engine, request.url),
+        Where(request.environment, request.against, shape),
+        lambda evidences, baseline, scores: _ask_about_outputs(
+            plan, evidences, baseline, request, scores
+        ),
+        request.day,
+        request.progress,
+    )
+
+
 def _asked(evidences: Mapping[str, Evidence], attribute: str) -> list[str]:
     """The cases that the reference is asked about."""
     if attribute == NEVER:
@@ -136,7 +162,11 @@ def _asked(evidences: Mapping[str, Evidence], attribute: str) -> list[str]:
 
 
 def _ask_about_outputs(
-    plan: Plan, evidences: Mapping[str, Evidence], baseline: Baseline, request: Request
+    plan: Plan,
+    evidences: Mapping[str, Evidence],
+    baseline: Baseline,
+    request: Request,
+    scores: Scores | None = None,
 ) -> Mapping[str, Now]:
     """What the reference says here, where here is where the outputs were made: unasked only if
     this machine has the fingerprint that they are held to, on request anywhere."""
@@ -154,7 +184,7 @@ def _ask_about_outputs(
         size = identity.batch_size or 1
         if request.attribute == AUTO and here.at(size) != identity:
             return {}
-        return of_engine(rerun, plan, evidences, keys, identity.dtype, size)
+        return of_engine(rerun, plan, evidences, keys, identity.dtype, size, scores)
 
 
 def _shapes(

@@ -27,6 +27,9 @@ from snapshot.suite import Group
 if TYPE_CHECKING:
     from snapshot.runners.reference import Reference
 
+Load = Callable[[Suite, str], "Reference"]
+"""Loads a suite's model in a dtype."""
+
 _Answer = Fingerprint | tuple[Observation, ...] | GoldensError
 
 
@@ -44,6 +47,7 @@ class Worker:
 
     Args:
         suite, dtype: what it loads.
+        load: loads it, in the process; a function of a module.
 
     Attributes:
         fingerprint: the environment it runs in, without a batch size.
@@ -52,8 +56,8 @@ class Worker:
         GoldensError: torch is missing, or the model cannot be loaded.
     """
 
-    def __init__(self, suite: Suite, dtype: str) -> None:
-        self._suite, self._dtype = suite, dtype
+    def __init__(self, suite: Suite, dtype: str, load: Load | None = None) -> None:
+        self._suite, self._dtype, self._load = suite, dtype, load or load_reference
         self._process: SpawnProcess | None = None
         self._connection: Connection | None = None
         self.fingerprint = self._start()
@@ -67,6 +71,10 @@ class Worker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the process."""
         self._end()
 
     def run(
@@ -100,7 +108,7 @@ class Worker:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
         self._process = context.Process(
-            target=_serve, args=(theirs, self._suite, self._dtype), daemon=True
+            target=_serve, args=(theirs, self._suite, self._dtype, self._load), daemon=True
         )
         self._process.start()
         theirs.close()
@@ -135,14 +143,14 @@ class Worker:
         self._connection = self._process = None
 
 
-def _serve(connection: Connection, suite: Suite, dtype: str) -> None:
+def _serve(connection: Connection, suite: Suite, dtype: str, make: Load) -> None:
     """The process: loads the model once, then answers group by group."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     model: Reference | None = None
 
     def load() -> Fingerprint:
         nonlocal model
-        model = _load(suite, dtype)
+        model = make(suite, dtype)
         return model.fingerprint
 
     connection.send(_attempt(load))
@@ -157,7 +165,8 @@ def _run(model: Reference, task: _Task) -> tuple[Observation, ...]:
         return model.run(task.group, task.forced)
 
 
-def _load(suite: Suite, dtype: str) -> Reference:
+def load_reference(suite: Suite, dtype: str) -> Reference:
+    """The reference. Raises `RunError` where what it needs is not installed."""
     try:
         from snapshot.runners.reference import Reference
     except ModuleNotFoundError as error:
