@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from snapshot import __version__
-from snapshot.errors import GoldensError
+from snapshot.errors import GoldensError, UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,6 +43,20 @@ def _selection(command: F) -> F:
         click.option("--dtype", help="Only this one of the suite's dtypes."),
         click.option("--batch-size", type=int, metavar="N", help="Only this batch size."),
         click.argument("selectors", nargs=-1, metavar="[SELECTOR]..."),
+    ):
+        command = decorate(command)
+    return command
+
+
+def _engine(command: F) -> F:
+    """The arguments that choose an engine, and what it is held to."""
+    for decorate in (
+        click.option("--against", metavar="SLUG", help="Hold to this recorded fingerprint."),
+        click.option(
+            "--environment", metavar="NAME", help="Where it runs, or the outputs were made."
+        ),
+        click.option("--url", metavar="URL", help="Where it is; NAME may then be its kind."),
+        click.option("--engine", metavar="NAME", help="Ask this engine of goldens.toml."),
     ):
         command = decorate(command)
     return command
@@ -176,6 +190,7 @@ def check(context: click.Context, as_json: bool) -> None:
     help="Write to DIR, outside the goldens, for review.",
 )
 @click.option("--update-in-ci", is_flag=True, help="Write goldens although CI is set.")
+@_engine
 @_as_json
 @click.pass_context
 def record(
@@ -183,35 +198,78 @@ def record(
     selectors: tuple[str, ...],
     batch_size: int | None,
     dtype: str | None,
+    engine: str | None,
+    url: str | None,
+    environment: str | None,
+    against: str | None,
     new_only: bool,
     repeat: int,
     pending: Path | None,
     update_in_ci: bool,
     as_json: bool,
 ) -> None:
-    """Run the reference and keep its outputs as goldens.
+    """Run the reference, or an engine, and keep its outputs as goldens of its own.
 
     SELECTOR is a suite's name or a glob over case keys.
     """
+    from snapshot.commands.engine import Where
     from snapshot.commands.record import record as run
+    from snapshot.commands.record_engine import Asked, record_engine
+    from snapshot.engineconfig import chosen
     from snapshot.report.progress import progress
     from snapshot.report.recorded import as_json_text, print_recorded
+    from snapshot.resolve import Shape
 
-    done = run(
-        _load(context),
-        selectors,
-        batch_size=batch_size,
-        dtype=dtype,
-        new_only=new_only,
-        repeat=repeat,
-        pending=pending,
-        update_in_ci=update_in_ci,
-        progress=progress,
-    )
+    config = _load(context)
+    if engine is None and (url or environment or against):
+        raise UsageError(
+            "--url, --environment and --against are about an engine",
+            where="the command line",
+            expected="--engine NAME",
+            got="no --engine",
+        )
+    if engine is None:
+        done = run(
+            config,
+            selectors,
+            batch_size=batch_size,
+            dtype=dtype,
+            new_only=new_only,
+            repeat=repeat,
+            pending=pending,
+            update_in_ci=update_in_ci,
+            progress=progress,
+        )
+    else:
+        asked = Asked(
+            engine=chosen(config.engines, engine, url),
+            where=Where(environment, against, Shape(dtype, batch_size)),
+            selectors=selectors,
+            new_only=new_only,
+            repeat=repeat,
+            pending=pending,
+            update_in_ci=update_in_ci,
+            progress=progress,
+        )
+        done = record_engine(config, asked)
     if as_json:
         click.echo(as_json_text(done))
     else:
         print_recorded(done)
+
+
+@main.command()
+@click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
+@click.pass_context
+def export(context: click.Context, selectors: tuple[str, ...]) -> None:
+    """Print the requests as JSON Lines, for an engine's own harness; see `verify --from`.
+
+    SELECTOR is a suite's name or a glob over case keys.
+    """
+    from snapshot.commands.export import export as run
+
+    for line in run(_load(context), selectors):
+        click.echo(line)
 
 
 @main.command()
@@ -223,10 +281,7 @@ def record(
     metavar="FILE",
     help="Hold outputs in a JSON Lines file instead of running the reference; needs no torch.",
 )
-@click.option("--engine", metavar="NAME", help="Ask this engine of goldens.toml instead.")
-@click.option("--url", metavar="URL", help="Where it is; NAME may then be its kind.")
-@click.option("--environment", metavar="NAME", help="Where it runs, or those outputs were made.")
-@click.option("--against", metavar="SLUG", help="Hold to this recorded fingerprint.")
+@_engine
 @_attribute
 @_as_of
 @_as_json

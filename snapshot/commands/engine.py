@@ -150,8 +150,13 @@ def ask(engine: Engine, right: Run, own: Run | None, progress: Progress) -> Answ
         rows = engine.run(asks, advance)
     for missing in (a.key for a in asks if a.key not in rows):
         rows[missing] = RunError("the engine gave neither an output nor an error for this case")
-    if SCORING in engine.about().cannot:
-        return Answers(rows, about=engine.about())
+    about = engine.about()
+    if any(_broke(row) for row in rows.values()):
+        # What was answered stays answered: a broken engine is not asked about it again.
+        lost = {SCORING: "the engine failed before it was asked to"}
+        about = dataclasses.replace(about, cannot={**about.cannot, **lost})
+    if SCORING in about.cannot:
+        return Answers(rows, about=about)
     goldens = _goldens(right, asks, rows)
     scores = _score(engine, asks, goldens, f"{label}, on the golden's tokens", progress)
     rows = {key: _with_prompt(row, scores.get(key)) for key, row in rows.items()}
@@ -164,13 +169,8 @@ def ask(engine: Engine, right: Run, own: Run | None, progress: Progress) -> Answ
             if golden.observation.output.token_ids != again[key].output.token_ids
         }
         others = _score(engine, asks, goldens, f"{label}, on its own golden's tokens", progress)
-    broken = {
-        key: row
-        for found in (scores, others)
-        for key, row in found.items()
-        if isinstance(row, GoldensError) and not isinstance(row, Refused)
-    }
-    return Answers({**rows, **broken}, _scored(scores), _scored(others), engine.about())
+    broken = {key: row for found in (scores, others) for key, row in found.items() if _broke(row)}
+    return Answers({**rows, **broken}, _scored(scores), _scored(others), about)
 
 
 # -------------------------------------------------------------------- the questions
@@ -236,6 +236,11 @@ def _score(
         key: dataclasses.replace(row, output=outputs[key]) if isinstance(row, Observation) else row
         for key, row in rows.items()
     }
+
+
+def _broke(row: Observation | GoldensError) -> bool:
+    """Whether the engine failed at it; a refusal is an answer."""
+    return isinstance(row, GoldensError) and not isinstance(row, Refused)
 
 
 def _scored(rows: Rows) -> dict[str, Observation]:
