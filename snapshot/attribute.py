@@ -8,12 +8,11 @@ fault can be smaller than the drift, so the two are never read off their sum.
 
 from __future__ import annotations
 
-from snapshot.calibrate import BATCH_SIZES, Floor, floor, tie_margin
+from snapshot.calibrate import BATCH_SIZES, Floor, floor
 from snapshot.comparison import Comparison
 from snapshot.evidence import Evidence, Now
 from snapshot.fingerprint import differences
 from snapshot.metrics.logprobs import distance
-from snapshot.metrics.ties import near_tie, tie_bound
 from snapshot.model import (
     REFERENCE,
     Attribution,
@@ -158,17 +157,12 @@ def _alike(e: Evidence, own: Comparison, bound: Floor, now: Now) -> bool | None:
 
 
 def _near_tie(e: Evidence, own: Comparison) -> bool:
-    """As `near_tie`; a candidate's margin that it does not tell is given the benefit."""
+    """As `Evidence.near_tie`; a candidate's margin that it does not tell is given the benefit."""
     at = own.divergence
     assert at is not None
-    dtype, measured = "", 0.0
-    if e.recorded is not None:
-        dtype = e.recorded.fingerprint.identity.dtype
-        measured = tie_margin(e.recorded.calibration)
-    bound = tie_bound(own.golden, at.step, dtype, measured)
     if at.candidate_margin is None and at.golden_margin is not None:
-        return at.golden_rank is not None and at.golden_margin <= bound
-    return near_tie(at, bound)
+        return at.golden_rank is not None and at.golden_margin <= e.tie_bound(own, at.step)
+    return e.near_tie(own)
 
 
 def _same_code_and_batch(e: Evidence, own: Comparison) -> bool:
@@ -179,7 +173,8 @@ def _same_code_and_batch(e: Evidence, own: Comparison) -> bool:
 def _bound(e: Evidence, own: Comparison) -> Floor:
     """How far the candidate may be from the reference here and now."""
     calibration = e.recorded.calibration if e.recorded is not None else {}
-    return floor(calibration, same_batch=_same_code_and_batch(e, own))
+    bound = floor(calibration, same_batch=_same_code_and_batch(e, own))
+    return bound if e.own_code else bound.foreign
 
 
 # ------------------------------------------------------------------------- numbers

@@ -48,13 +48,24 @@ def _selection(command: F) -> F:
     return command
 
 
+_outputs = click.option(
+    "--from",
+    "outputs",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Hold outputs in a JSON Lines file instead of running the reference; needs no torch.",
+)
+_environment = click.option(
+    "--environment", metavar="NAME", help="Where the engine runs, or those outputs were made."
+)
+_against = click.option("--against", metavar="SLUG", help="Hold to this recorded fingerprint.")
+
+
 def _engine(command: F) -> F:
     """The arguments that choose an engine, and what it is held to."""
     for decorate in (
-        click.option("--against", metavar="SLUG", help="Hold to this recorded fingerprint."),
-        click.option(
-            "--environment", metavar="NAME", help="Where it runs, or the outputs were made."
-        ),
+        _against,
+        _environment,
         click.option("--url", metavar="URL", help="Where it is; NAME may then be its kind."),
         click.option("--engine", metavar="NAME", help="Ask this engine of goldens.toml."),
     ):
@@ -147,7 +158,7 @@ def status(context: click.Context, as_json: bool, as_of: datetime.date) -> None:
     if as_json:
         click.echo(as_json_text(found))
     else:
-        print_status(found)
+        print_status(found, as_of)
 
 
 @main.command()
@@ -274,13 +285,7 @@ def export(context: click.Context, selectors: tuple[str, ...]) -> None:
 
 @main.command()
 @_selection
-@click.option(
-    "--from",
-    "outputs",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Hold outputs in a JSON Lines file instead of running the reference; needs no torch.",
-)
+@_outputs
 @_engine
 @_attribute
 @_as_of
@@ -308,6 +313,7 @@ def verify(
 
     from snapshot.commands.verify import Request
     from snapshot.commands.verify import verify as run
+    from snapshot.history import remember
     from snapshot.report.progress import progress
 
     request = Request(
@@ -323,7 +329,9 @@ def verify(
         day=as_of,
         progress=progress,
     )
-    found = run(_load(context), request)
+    config = _load(context)
+    found = run(config, request)
+    remember(config, found)
     if as_json:
         from snapshot.report.jsonreport import to_json
 
@@ -332,6 +340,53 @@ def verify(
         from snapshot.report.terminal import print_verification
 
         print_verification(found, Console(highlight=False))
+    sys.exit(found.exit_code)
+
+
+@main.command()
+@click.argument("case")
+@click.option("--batch-size", type=int, metavar="N", help="Only this batch size.")
+@click.option("--dtype", help="Only this one of the suite's dtypes.")
+@_outputs
+@_environment
+@_against
+@_as_of
+@click.pass_context
+def explain(
+    context: click.Context,
+    case: str,
+    batch_size: int | None,
+    dtype: str | None,
+    outputs: Path | None,
+    environment: str | None,
+    against: str | None,
+    as_of: datetime.date,
+) -> None:
+    """Show one case in full: words, steps, margins, who moved, and what to do next.
+
+    CASE is a case key, or a glob over them. The reference is always asked; exit codes are those
+    of `goldens verify`.
+    """
+    from rich.console import Console
+
+    from snapshot.commands.verify import ALWAYS, Request
+    from snapshot.commands.verify import verify as run
+    from snapshot.report.explain import print_explanation
+    from snapshot.report.progress import progress
+
+    request = Request(
+        selectors=(case,),
+        batch_size=batch_size,
+        dtype=dtype,
+        outputs=outputs,
+        environment=environment,
+        against=against,
+        attribute=ALWAYS,
+        day=as_of,
+        progress=progress,
+    )
+    found = run(_load(context), request)
+    print_explanation(found, Console(highlight=False))
     sys.exit(found.exit_code)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from snapshot.calibrate import Floor, floor
+from snapshot.calibrate import Floor, floor, tie_margin
 from snapshot.comparison import Comparison
 from snapshot.errors import GoldensError, StoreError
+from snapshot.metrics.ties import gap, near_tie, tie_bound
 from snapshot.model import (
     REFERENCE,
     Finding,
@@ -110,10 +111,37 @@ class Evidence:
             and c.candidate.composition == c.golden.composition
         )
 
+    @property
+    def foreign(self) -> bool:
+        """Whether the candidate and its golden are of two implementations."""
+        golden = self.golden.subject if isinstance(self.golden, Golden) else REFERENCE
+        return golden != self.subject
+
     def noise(self, recorded: RecordedFingerprint | None, c: Comparison) -> Floor:
         """What is noise between two observations: strictest where both ran in one batch."""
         calibration = recorded.calibration if recorded is not None else {}
+        if self.foreign:
+            return floor(calibration, same_batch=False).foreign
         return floor(calibration, same_batch=self.same_batch(recorded, c))
+
+    def tie_bound(self, c: Comparison, step: int) -> float:
+        """The largest top-2 margin, in nats, that is a near-tie there; 0 without a golden."""
+        if self.recorded is None:
+            return 0.0
+        dtype = self.recorded.fingerprint.identity.dtype
+        return tie_bound(c.golden, step, dtype, tie_margin(self.recorded.calibration))
+
+    def near_tie(self, c: Comparison) -> bool:
+        """Whether two generations part where rounding alone decides. One of another
+        implementation parts as far as noise moves a logprob."""
+        at = c.divergence
+        if at is None or self.recorded is None:
+            return False
+        if near_tie(at, self.tie_bound(c, at.step)):
+            return True
+        moved = gap(c.golden, c.candidate, at)
+        most = floor(self.recorded.calibration, same_batch=False).max
+        return self.foreign and moved is not None and moved <= most
 
     def bound(self, tolerance: LogprobTolerance | None, noise: Floor) -> Floor:
         """What a logprob tolerance allows; the noise floor where it says nothing."""

@@ -301,6 +301,25 @@ class Distance:
 
 
 @dataclass(frozen=True)
+class Step:
+    """One generated token, on the golden's and on the candidate's side.
+
+    Attributes:
+        index: from 0.
+        tokens: ids; None where that side had ended.
+        logprobs: of those tokens, in nats; None where unknown.
+        margins: top-1 minus top-2, in nats; None where unknown.
+        tops: the best (id, logprob), best first; empty where unknown.
+    """
+
+    index: int
+    tokens: tuple[int | None, int | None]
+    logprobs: tuple[float | None, float | None]
+    margins: tuple[float | None, float | None]
+    tops: tuple[tuple[tuple[int, float], ...], tuple[tuple[int, float], ...]]
+
+
+@dataclass(frozen=True)
 class GroupTest:
     """One question put to all rows of an adapter, or of the base, prompt by prompt.
 
@@ -400,6 +419,7 @@ class Result:
         scores: ROUGE-L by metric, where the texts differ and may be scored.
         relaxed: the relax rules (file and key) that a WITHIN rests on.
         attribution: who moved, where that was looked into.
+        steps: what both sides did around the difference.
     """
 
     suite: str
@@ -418,3 +438,29 @@ class Result:
     scores: Mapping[str, float] = field(default_factory=dict)
     relaxed: tuple[str, ...] = ()
     attribution: Attribution | None = None
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What one earlier verification saw of one case.
+
+    Attributes:
+        day: ISO date.
+        suite, subject, slug, case: what was judged, and the fingerprint it ran in.
+        verdict: how it ended.
+        strict: whether it passes without any relaxation.
+        rms, max: of its logprob differences, in nats; None where nothing compares.
+        scores: ROUGE-L by metric, where texts differed and were scored.
+    """
+
+    day: str
+    suite: str
+    subject: str
+    slug: str
+    case: str
+    verdict: str
+    strict: bool
+    rms: float | None = None
+    max: float | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from snapshot.attribute import deviates
-from snapshot.calibrate import Floor, tie_margin
+from snapshot.calibrate import Floor
 from snapshot.comparison import Comparison
 from snapshot.evidence import Evidence
 from snapshot.metrics.logprobs import prompt_deltas
-from snapshot.metrics.ties import near_tie, tie_bound
 from snapshot.model import BASE, Divergence, Finding, Verdict
 
 
@@ -83,13 +82,11 @@ def tie(e: Evidence, c: Comparison, noise: Floor) -> Ruling | None:
     forced = None if e.now is None else e.now.candidate_forced
     if forced is None or e.recorded is None or c.divergence is None or deviates(e, c):
         return None
-    dtype, measured = e.recorded.fingerprint.identity.dtype, tie_margin(e.recorded.calibration)
-    bound = tie_bound(c.golden, c.divergence.step, dtype, measured)
     scored = Comparison.of(c.golden, forced)
-    if not near_tie(c.divergence, bound) or scored.distance is None or not scored.within(noise):
+    if not e.near_tie(c) or scored.distance is None or not scored.within(noise):
         return None
     what = (
-        f"{parting(c.divergence)}, where up to {bound:.3g} is rounding; on the golden's tokens "
+        f"{parting(c.divergence)}: rounding decides there; on the golden's tokens "
         f"logprobs {scored.distance}, noise rms {noise.rms:.2g}, max {noise.max:.2g}"
     )
     return Ruling(Verdict.TIE, what, c.findings)

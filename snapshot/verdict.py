@@ -17,6 +17,7 @@ from snapshot.evidence import Evidence
 from snapshot.fingerprint import numeric_mode_warning
 from snapshot.metrics.nonfinite import nonfinite, same_pattern
 from snapshot.metrics.shape import Misshapen, require_shape
+from snapshot.metrics.steps import around
 from snapshot.model import Finding, Golden, Observation, Result, Verdict
 from snapshot.rules import Ruling, identity, match, parting, tie, variant, within
 
@@ -189,6 +190,7 @@ def _ruled(e: Evidence, c: Comparison, ruling: Ruling) -> Result:
         scores={} if text is None or score is None else {text.metric: score},
         relaxed=ruling.relaxed,
         attribution=attribution(e, c),
+        steps=() if ruling.verdict is Verdict.MATCH else around(c.golden, c.candidate),
     )
 
 

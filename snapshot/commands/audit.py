@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from snapshot.admission import same_arrays
 from snapshot.calibrate import POWER, power
 from snapshot.commands.now import of_engine, of_reference
+from snapshot.commands.status import relaxations
 from snapshot.config import Config
 from snapshot.detection import ASKED, ENGINE, OTHER, OWN, Cell, Detection
 from snapshot.errors import GoldensError, RunError
 from snapshot.evidence import Evidence, Now
+from snapshot.history import recall
 from snapshot.metrics.text import NotScorable, rouge_l
 from snapshot.model import REFERENCE, Fingerprint, Observation, Result, Verdict
 from snapshot.plan import Plan, narrow, plans
@@ -45,10 +47,12 @@ class Audit:
     Attributes:
         detections: one a suite and fingerprint.
         expired: rules past their day, with owner and date.
+        advice: what should be done about relaxations, by rule.
     """
 
     detections: tuple[Detection, ...]
     expired: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
 
     @property
     def underpowered(self) -> list[Detection]:
@@ -88,6 +92,8 @@ def audit(
     store, day = Store(config.store), day or datetime.date.today()
     found: list[Detection] = []
     expired: dict[str, None] = {}
+    advice: list[str] = []
+    history = recall(config)
     for plan in plans(config, selectors):
         suite = plan.suite
         for damage in store.check([suite.name]):
@@ -95,6 +101,9 @@ def audit(
         for rule in (*suite.policy.relax, *suite.policy.quarantine):
             if rule.expired(day):
                 expired[f"{rule.where}: expired on {rule.expires}, owner {rule.owner}"] = None
+        for entry in relaxations(config, store, plan, history, day):
+            where = f"suites.{suite.name}.tolerance" if entry.rule is None else entry.rule.where
+            advice += [f"{where}: {text}" for text in entry.advice]
         named = None if slug is None else against(store, suite.name, slug)
         dtypes = suite.dtypes
         if named is not None and named.identity is not None:
@@ -108,7 +117,7 @@ def audit(
             with Rerun(plan, progress) as rerun:
                 auditor = _Auditor(config, store, plan, rerun, name, size, day, progress)
                 found.append(auditor.detection(named))
-    return Audit(tuple(found), tuple(expired))
+    return Audit(tuple(found), tuple(expired), tuple(advice))
 
 
 class _Auditor:

@@ -142,9 +142,10 @@ def _record(
             plan.groups(size, plan.with_base_rows(chosen))
             for size, chosen in zip(sizes, keys, strict=True)
         ]
-        # In float32 no row may depend on its neighbours. Half precision may: that is rounding.
-        reorder = dtype == "float32"
-        orders = [[group.reversed() for group in run] if reorder else [] for run in runs]
+        orders = [
+            [group.reversed() for group in run] if size > 1 else []
+            for run, size in zip(runs, sizes, strict=True)
+        ]
         with progress(label, _rows([*runs, *orders])) as advance:
             first = [complete(observe(worker, run, advance)) for run in runs]
             ordered = [complete(observe(worker, run, advance)) for run in orders]
@@ -156,14 +157,15 @@ def _record(
         ):
             # Backwards: a row that depends on the batch before it does not repeat.
             repeats.append([complete(observe(worker, run[::-1], advance)) for run in runs])
-    _admit(plan, sizes, first, repeats, ordered)
+    # In float32 no row may depend on its neighbours. Half precision may: that is rounding.
+    _admit(plan, sizes, first, repeats, ordered if dtype == "float32" else [{}] * len(sizes))
     done = []
     for i, environment in enumerate(here):
         noise = calibration(
             plan.cases,
             first[i],
             repeats=[run[i] for run in repeats],
-            orders=ordered[i : i + 1],
+            orders=[ordered[i]] if ordered[i] else [],
             batch_sizes=[run for j, run in enumerate(first) if j != i],
         )
         rows = [first[i][case.key] for case in plan.cases if case.key in keys[i]]

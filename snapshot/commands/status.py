@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from snapshot.calibrate import power
+from snapshot.blame import since
+from snapshot.calibrate import floor, power
 from snapshot.config import Config
 from snapshot.errors import StoreError, UsageError
-from snapshot.model import REFERENCE
+from snapshot.history import recall
+from snapshot.ledger import Entry, ledger
+from snapshot.model import REFERENCE, Observed
 from snapshot.plan import Plan, plans
-from snapshot.policy import Rule
 from snapshot.resolve import Shape, named_environment
 from snapshot.store import Store
 
@@ -37,23 +39,11 @@ class RecordedStatus:
 
 
 @dataclass(frozen=True)
-class RuleStatus:
-    """One relaxation or quarantine.
-
-    Attributes:
-        days_left: until it expires; negative afterwards.
-    """
-
-    kind: str
-    rule: Rule
-    days_left: int
-
-
-@dataclass(frozen=True)
 class SuiteStatus:
     """A suite with all that is recorded for it.
 
     Attributes:
+        rules: the ledger of its relaxations.
         environments: by declared environment: the fingerprints that it is held to, or why
             there is none. A change of `inherits` shows here.
     """
@@ -61,7 +51,7 @@ class SuiteStatus:
     suite: str
     cases: tuple[str, ...]
     recorded: tuple[RecordedStatus, ...]
-    rules: tuple[RuleStatus, ...]
+    rules: tuple[Entry, ...]
     environments: Mapping[str, str]
 
 
@@ -72,21 +62,38 @@ def status(config: Config, day: datetime.date) -> list[SuiteStatus]:
         ConfigError: the configuration is wrong.
         StoreError: a recorded environment cannot be read.
     """
-    store = Store(config.store)
-    return [_suite(config, store, plan, day) for plan in plans(config, ())]
+    store, history = Store(config.store), recall(config)
+    return [_suite(config, store, plan, history, day) for plan in plans(config, ())]
 
 
-def _suite(config: Config, store: Store, plan: Plan, day: datetime.date) -> SuiteStatus:
-    name, policy = plan.suite.name, plan.suite.policy
+def relaxations(
+    config: Config, store: Store, plan: Plan, history: Sequence[Observed], day: datetime.date
+) -> list[Entry]:
+    """The ledger of one suite."""
+    suite = plan.suite
+    noise = [
+        store.read_fingerprint(suite.name, s).calibration for s in store.fingerprints(suite.name)
+    ]
+    return ledger(
+        suite.name,
+        suite.policy,
+        [case.key for case in plan.cases],
+        history,
+        day,
+        since=since(config.path, [*suite.policy.relax, *suite.policy.quarantine]),
+        floor=max((floor(measured, same_batch=False).max for measured in noise), default=0.0),
+    )
+
+
+def _suite(
+    config: Config, store: Store, plan: Plan, history: Sequence[Observed], day: datetime.date
+) -> SuiteStatus:
+    name = plan.suite.name
     return SuiteStatus(
         suite=name,
         cases=tuple(case.key for case in plan.cases),
         recorded=tuple(_recorded(store, plan, slug) for slug in store.fingerprints(name)),
-        rules=tuple(
-            RuleStatus(kind, rule, (rule.expires - day).days)
-            for kind, rules in (("relax", policy.relax), ("quarantine", policy.quarantine))
-            for rule in rules
-        ),
+        rules=tuple(relaxations(config, store, plan, history, day)),
         environments={
             environment: _environment(config, store, plan, environment)
             for environment in config.environments

@@ -28,6 +28,8 @@ def print_audit(audit: Audit) -> None:
         console.print(f"  held to {detection.golden_slug}", style="dim", soft_wrap=True)
         for line, style in (*_table(detection), *_conclusions(detection)):
             console.print("  " + line, style=style, soft_wrap=True, markup=False)
+    for advice in audit.advice:
+        console.print(f"POLICY  {visible(advice)}", style="yellow", soft_wrap=True, markup=False)
     for rule in audit.expired:
         console.print(f"EXPIRED  {visible(rule)}", style="red", soft_wrap=True, markup=False)
 
@@ -111,6 +113,7 @@ def as_json_text(audit: Audit) -> str:
         "goldens": __version__,
         "exit_code": audit.exit_code,
         "expired": list(audit.expired),
+        "advice": list(audit.advice),
         "detections": [_detection(detection) for detection in audit.detections],
     }
     return json.dumps(document, indent=2, allow_nan=False)

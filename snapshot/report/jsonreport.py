@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 
 from snapshot import __version__
 from snapshot.model import Json
@@ -40,5 +41,16 @@ def to_json(verification: Verification) -> str:
     return json.dumps(document, indent=2, allow_nan=False)
 
 
-def _result(result: dict[str, Json]) -> dict[str, Json]:
-    return {**result, "verdict": result["verdict"].value}
+def _result(result: dict[str, Json]) -> Json:
+    return _finite({**result, "verdict": result["verdict"].value})
+
+
+def _finite(value: Json) -> Json:
+    """JSON has no NaN and no infinity: they stand as text."""
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

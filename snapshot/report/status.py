@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import json
 from collections.abc import Sequence
 
 from rich.console import Console
 
 from snapshot.calibrate import POWER
-from snapshot.commands.status import RecordedStatus, RuleStatus, SuiteStatus
+from snapshot.commands.status import RecordedStatus, SuiteStatus
+from snapshot.ledger import Entry
 
 
-def print_status(suites: Sequence[SuiteStatus]) -> None:
+def print_status(suites: Sequence[SuiteStatus], day: datetime.date) -> None:
     """A block a suite."""
     console = Console(highlight=False)
 
@@ -27,8 +29,11 @@ def print_status(suites: Sequence[SuiteStatus]) -> None:
             say("  nothing recorded: goldens record " + suite.suite, "yellow")
         for name, held_to in suite.environments.items():
             say(f"  environment {name}: {held_to}")
-        for rule in suite.rules:
-            say(f"  {_rule(rule)}", "red" if rule.days_left <= 0 else "magenta")
+        for entry in suite.rules:
+            live = entry.days_left is None or entry.days_left > 0
+            say(f"  {_entry(entry, day)}", "magenta" if live else "red")
+            for advice in entry.advice:
+                say(f"    {advice}", "yellow")
         if not suite.rules:
             say("  strict: no relaxation, no quarantine", "dim")
 
@@ -50,10 +55,21 @@ def _some(keys: Sequence[str]) -> str:
     return ", ".join(keys[:3]) + more
 
 
-def _rule(item: RuleStatus) -> str:
-    rule = item.rule
-    left = f"{item.days_left} days left" if item.days_left > 0 else f"expired on {rule.expires}"
-    return f"{item.kind} {rule.case}: {rule.reason}; {rule.owner}, {rule.issue}; {left}"
+def _entry(entry: Entry, day: datetime.date) -> str:
+    """One line of the ledger: what, why, who, how old, how long, how much."""
+    rule = entry.rule
+    parts = []
+    if rule is not None and entry.days_left is not None:
+        left = (
+            f"{entry.days_left} days left" if entry.days_left > 0 else f"expired on {rule.expires}"
+        )
+        parts += [rule.reason, f"{rule.owner}, {rule.issue}", left]
+        age = entry.age(day)
+        parts.append("not committed yet" if age is None else f"{age} days old")
+    parts.append(f"covers {entry.covers} cases")
+    seen = f"{entry.observed} observations, {entry.needed} needed it"
+    parts.append(f"{seen}, {entry.worst}" if entry.worst else seen)
+    return f"{entry.kind} {'*' if rule is None else rule.case}: {'; '.join(parts)}"
 
 
 def as_json_text(suites: Sequence[SuiteStatus]) -> str:

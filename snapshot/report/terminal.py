@@ -82,7 +82,7 @@ def _result(result: Result) -> Iterator[Text]:
     if result.attribution is not None:
         yield from (Text(indent + line, "dim") for line in attribution_lines(result.attribution))
     elif not result.verdict.passes:
-        yield from (Text(indent + _finding(finding), "dim") for finding in result.findings)
+        yield from (Text(indent + finding_line(finding), "dim") for finding in result.findings)
     yield from (Text(f"{indent}note: {visible(note, _LONGEST)}", "dim") for note in result.notes)
 
 
@@ -139,7 +139,8 @@ def _window(runs: list[Run]) -> Iterator[Run]:
             yield Run(*sides)
 
 
-def _finding(finding: Finding) -> str:
+def finding_line(finding: Finding) -> str:
+    """A finding with its particulars, on one line."""
     particulars = {
         "at": finding.where,
         "expected": finding.expected,

@@ -225,7 +225,7 @@ def test_status_shows_what_each_environment_is_held_to(
     found = status(c, DAY)
     assert found[0].environments["h100"] == "no golden"
     assert len(found[0].recorded[0].missing) == 3
-    print_status(found)
+    print_status(found, DAY)
     out = capsys.readouterr().out
     assert f"environment mi300-rocm10: {ROCM7.slug} (inherited" in out
     assert "0 of 3 recorded" in out

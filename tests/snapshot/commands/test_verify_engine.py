@@ -72,8 +72,17 @@ class Project:
         return CliRunner(env=environment).invoke(main, command)
 
     def verify(self, *arguments: str) -> Any:
-        flags = ("verify", "--engine", "mine", "--against", ROCM7.slug, "--json", "--attribute", "never")
-        done = self.run(*flags, *arguments)
+        flags = (
+            "verify",
+            "--engine",
+            "mine",
+            "--against",
+            ROCM7.slug,
+            "--json",
+            "--attribute",
+            "never",
+        )
+        done = self.run(*flags, "--attribute", "never", *arguments)
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
         report = json.loads(done.stdout)
         assert report["exit_code"] == done.exit_code

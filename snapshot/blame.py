@@ -1,0 +1,46 @@
+"""When a rule of goldens.toml was committed. Git is asked, and never needed."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from snapshot.policy import Rule
+
+
+def since(path: Path, rules: Iterable[Rule]) -> dict[str, datetime.date]:
+    """By `Rule.where`: the day on which the rule's first line was last changed; without those
+    that git does not know."""
+    lines = _first_lines(path)
+    days = {rule.where: _day(path, lines.get(rule.where.rsplit(": ", 1)[-1])) for rule in rules}
+    return {where: day for where, day in days.items() if day is not None}
+
+
+def _first_lines(path: Path) -> dict[str, int]:
+    """Line numbers of the array tables, by key: ``suites.s.relax[0]``."""
+    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+        header = re.match(r"\s*\[\[\s*(.+?)\s*\]\]", line)
+        if header:
+            name = header[1].replace('"', "").replace("'", "").replace(" ", "")
+            found[f"{name}[{counts.setdefault(name, 0)}]"] = number
+            counts[name] += 1
+    return found
+
+
+def _day(path: Path, line: int | None) -> datetime.date | None:
+    if line is None:
+        return None
+    command = ["git", "blame", "--porcelain", "-L", f"{line},{line}", "--", path.name]
+    try:
+        done = subprocess.run(command, cwd=path.parent, capture_output=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    stamp = re.search(rb"^committer-time (\d+)$", done.stdout, re.MULTILINE)
+    if done.returncode or stamp is None or done.stdout.startswith(b"0" * 40):
+        return None
+    return datetime.datetime.fromtimestamp(int(stamp[1]), datetime.UTC).date()
