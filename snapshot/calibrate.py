@@ -51,6 +51,10 @@ class Floor:
     rms: float
     max: float
 
+    def covers(self, values: Array) -> bool:
+        """Whether differences, in nats, are no more than this."""
+        return _rms(values) <= self.rms and bool(np.abs(values).max(initial=0.0) <= self.max)
+
     @property
     def foreign(self) -> Floor:
         """The floor for another implementation than the one that it was measured on."""

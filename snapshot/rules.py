@@ -122,13 +122,17 @@ def parting(at: Divergence) -> str:
 def _is_another(own: Comparison, other: Comparison, noise: Floor) -> bool:
     """Whether a candidate that is not its own golden's is another row's.
 
-    Words can coincide: where both goldens scored the prompt, its logprobs must not be nearer to
-    the own one's. Where even the own golden has these words, they must be the other's.
+    The prompt's logprobs alone tell, where they are the other's up to noise and not the own one's:
+    another batch words the rest in its own way. Words can coincide: where both goldens scored the
+    prompt, its logprobs must not be nearer to the own one's. Where even the own golden has these
+    words, they must be the other's.
     """
-    if not other.same_output:
-        return False
     mine, theirs = (prompt_deltas(c.golden, c.candidate) for c in (own, other))
     known = bool(mine.size and theirs.size)
+    if known and noise.covers(theirs) and not noise.covers(mine):
+        return True
+    if not other.same_output:
+        return False
     if own.same_output:
         return known and other.within(noise) and bool((theirs**2).mean() < (mine**2).mean())
     return not known or bool((theirs**2).mean() <= (mine**2).mean())
