@@ -122,7 +122,8 @@ class Run:
             slug=None if self.here is None else self.here.slug,
             baseline=self.baseline,
             results=tuple(
-                judge(dataclasses.replace(e, now=now.get(key))) for key, e in evidences.items()
+                judge(dataclasses.replace(e, now=now[key]) if key in now else e)
+                for key, e in evidences.items()
             ),
             expired=tuple(expired),
             held_to=self.held_to,

@@ -169,7 +169,12 @@ def ask(engine: Engine, right: Run, own: Run | None, progress: Progress) -> Answ
             if golden.observation.output.token_ids != again[key].output.token_ids
         }
         others = _score(engine, asks, goldens, f"{label}, on its own golden's tokens", progress)
-    broken = {key: row for found in (scores, others) for key, row in found.items() if _broke(row)}
+    broken = {
+        key: RunError(f"answered, and failed when asked to score given tokens: {row.what}")
+        for found in (scores, others)
+        for key, row in found.items()
+        if isinstance(row, GoldensError) and _broke(row)
+    }
     return Answers({**rows, **broken}, _scored(scores), _scored(others), about)
 
 

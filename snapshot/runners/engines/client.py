@@ -75,7 +75,7 @@ class Client:
 
     def _ask(self, method: str, path: str, body: Json) -> Json:
         url = f"{self.url}/{path}" if path else self.url
-        wait = _FIRST_WAIT
+        wait, before = _FIRST_WAIT, ""
         for attempt in range(self._retries + 1):
             last = attempt == self._retries
             try:
@@ -86,14 +86,15 @@ class Client:
                 ) from None
             except httpx.HTTPError as error:
                 if last:
-                    raise self._gone(method, url, error) from None
+                    raise self._gone(method, url, error, before) from None
             else:
                 if status < 400:
                     return self._json(method, url, data)
                 if status != 429 and status < 500:
                     raise Refused(self._said(status, data), where=f"{method} {url}")
+                before = self._said(status, data)
                 if last:
-                    raise RunError(self._said(status, data), where=f"{method} {url}")
+                    raise RunError(before, where=f"{method} {url}")
                 wait = max(wait, min(retry_after, LONGEST_WAIT))
             self._sleep(wait)
             wait *= 2
@@ -119,10 +120,11 @@ class Client:
                 after = float(answer.headers.get("Retry-After", "0"))
             return answer.status_code, after, bytes(data)
 
-    def _gone(self, method: str, url: str, error: httpx.HTTPError) -> RunError:
+    def _gone(self, method: str, url: str, error: httpx.HTTPError, before: str) -> RunError:
         said = self._safe(str(error)) or type(error).__name__
+        earlier = f"; before that it said {before}" if before else ""
         return RunError(
-            f"the server cannot be reached: {said}",
+            f"the server cannot be reached: {said}{earlier}",
             where=f"{method} {url}",
             hint="is it running, and is the address right?",
         )
