@@ -25,6 +25,10 @@ _FIRST_WAIT = 0.5
 _SHOWN = 300
 
 
+class Failed(RunError):
+    """The server answered 429 or 5xx, every time."""
+
+
 class Client:
     """JSON in, JSON out.
 
@@ -68,8 +72,8 @@ class Client:
 
         Raises:
             Refused: it answered 4xx; asking again would change nothing.
-            RunError: after all attempts it was busy, failed, hung up, took too long or did not
-                answer in JSON; with its own message.
+            Failed: after all attempts it was busy or failed; with its own message.
+            RunError: it hung up, took too long or did not answer in JSON.
         """
         return self._ask("POST", path, body)
 
@@ -94,7 +98,7 @@ class Client:
                     raise Refused(self._said(status, data), where=f"{method} {url}")
                 before = self._said(status, data)
                 if last:
-                    raise RunError(before, where=f"{method} {url}")
+                    raise Failed(before, where=f"{method} {url}")
                 wait = max(wait, min(retry_after, LONGEST_WAIT))
             self._sleep(wait)
             wait *= 2

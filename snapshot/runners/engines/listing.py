@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from snapshot.engineconfig import EngineConfig
 from snapshot.errors import GoldensError, RunError
 from snapshot.model import Json
-from snapshot.runners.engines.client import Client
+from snapshot.runners.engines.client import Client, Failed
 from snapshot.runners.engines.engine import Refused
 
 
@@ -83,8 +83,10 @@ def read_listing(client: Client, config: EngineConfig, path: str = "models") -> 
     """
     try:
         answer = client.get(path)
-    except Refused:
-        answer = None  # a server without a list: its base model must be named, and no adapter is
+    except (Refused, Failed):
+        # Without a list the base model must be named, and no adapter is asked for. `transformers
+        # serve` 5.19 answers 500 here where nothing was downloaded.
+        answer = None
     entries = _entries(answer)
     listed = None if entries is None else tuple(entries)
     named = set(config.adapters.values())
@@ -98,7 +100,9 @@ def read_listing(client: Client, config: EngineConfig, path: str = "models") -> 
             "the server does not say which model is the base model",
             where=client.url,
             expected="model = NAME in the engine's table",
-            got=f"it lists {', '.join(bases) or 'none'}",
+            got="it has no list of models"
+            if listed is None
+            else f"it lists {', '.join(bases) or 'none'}",
         )
     base = config.model or bases[0]
     entry = (entries or {}).get(base, {})
