@@ -21,7 +21,7 @@ lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-goldens: $(VENV)/lora $(MODEL)/prepared
+goldens: $(VENV)/dev $(MODEL)/prepared
 	$(BIN)/goldens record
 
 $(VENV)/lora: pyproject.toml constraints.txt

@@ -59,6 +59,7 @@ _environment = click.option(
     "--environment", metavar="NAME", help="Where the engine runs, or those outputs were made."
 )
 _against = click.option("--against", metavar="SLUG", help="Hold to this recorded fingerprint.")
+_candidate = click.option("--candidate", metavar="NAME", help="Only this kernel; no generation.")
 
 
 def _engine(command: F) -> F:
@@ -186,6 +187,7 @@ def check(context: click.Context, as_json: bool) -> None:
 
 @main.command()
 @_selection
+@_candidate
 @click.option("--new-only", is_flag=True, help="Leave every golden that exists as it is.")
 @click.option(
     "--repeat",
@@ -213,13 +215,14 @@ def record(
     url: str | None,
     environment: str | None,
     against: str | None,
+    candidate: str | None,
     new_only: bool,
     repeat: int,
     pending: Path | None,
     update_in_ci: bool,
     as_json: bool,
 ) -> None:
-    """Run the reference, or an engine, and keep its outputs as goldens of its own.
+    """Run the reference, the kernels or an engine, and keep what they give as their goldens.
 
     SELECTOR is a suite's name or a glob over case keys.
     """
@@ -245,6 +248,7 @@ def record(
             selectors,
             batch_size=batch_size,
             dtype=dtype,
+            candidate=candidate,
             new_only=new_only,
             repeat=repeat,
             pending=pending,
@@ -267,6 +271,7 @@ def record(
         click.echo(as_json_text(done))
     else:
         print_recorded(done)
+    sys.exit(1 if any(item.refused for item in done) else 0)
 
 
 @main.command()
@@ -285,6 +290,7 @@ def export(context: click.Context, selectors: tuple[str, ...]) -> None:
 
 @main.command()
 @_selection
+@_candidate
 @_outputs
 @_engine
 @_attribute
@@ -296,6 +302,7 @@ def verify(
     selectors: tuple[str, ...],
     batch_size: int | None,
     dtype: str | None,
+    candidate: str | None,
     outputs: Path | None,
     engine: str | None,
     url: str | None,
@@ -328,6 +335,7 @@ def verify(
         attribute=attribute,
         day=as_of,
         progress=progress,
+        candidate=candidate,
     )
     config = _load(context)
     found = run(config, request)

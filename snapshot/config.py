@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING
 
 from snapshot.engineconfig import EngineConfig, decode_engines
 from snapshot.errors import ConfigError
+from snapshot.kernel_model import DECODE
+from snapshot.kernel_suite import KernelSuite, kernel_suite
 from snapshot.model import BASE, Json
 from snapshot.names import check_distinct, safe_name
 from snapshot.policy import Allowance, LogprobTolerance, Policy, Rule, TextTolerance, Tolerance
 from snapshot.predicate import Predicate
+from snapshot.rule_terms import terms
 from snapshot.store.blobs import FOLDER
 from snapshot.store.schemas import validator
 
@@ -74,6 +77,9 @@ class Config:
     Attributes:
         path: the file.
         store: folder of the goldens.
+        suites: those of kind ``lora-generation``.
+        kernels: suites of kind ``grouped-decode``.
+        blob_budget: bytes of an array beyond which a golden keeps a sketch of it.
     """
 
     path: Path
@@ -81,6 +87,8 @@ class Config:
     environments: Mapping[str, Environment]
     suites: Mapping[str, Suite]
     engines: Mapping[str, EngineConfig] = field(default_factory=dict)
+    kernels: Mapping[str, KernelSuite] = field(default_factory=dict)
+    blob_budget: int = 256 * 1024
 
 
 def find(start: Path) -> Path:
@@ -116,14 +124,32 @@ def load(path: Path) -> Config:
         raise ConfigError(f"not TOML: {error}", where=str(path)) from None
     data = _plain(data, path, "")
     _validate(data, path)
-    root = path.parent
+    store, kernels, suites = data.get("store", {}), {}, {}
+    for name, table in data["suites"].items():
+        where = f"{path}: suites.{name}"
+        _check_name(name, where)
+        if table["kind"] == DECODE:
+            kernels[name] = kernel_suite(name, table, where, path.parent)
+        else:
+            suites[name] = _suite(name, table, where, path.parent)
     return Config(
         path=path,
-        store=root / data.get("store", {}).get("path", "goldens"),
+        store=path.parent / store.get("path", "goldens"),
         environments=_environments(data.get("environments", {}), path),
-        suites={name: _suite(name, table, path) for name, table in data["suites"].items()},
+        suites=suites,
+        kernels=kernels,
+        blob_budget=_bytes(store.get("blob_budget", "256 KiB")),
         engines=decode_engines(data.get("engines", {}), str(path)),
     )
+
+
+_UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2}
+
+
+def _bytes(text: str) -> int:
+    """Bytes of a size that follows the schema, such as ``256 KiB``."""
+    number, unit = text.split(" ")
+    return int(number) * _UNITS[unit]
 
 
 # --------------------------------------------------------------------- decoding
@@ -175,8 +201,7 @@ def _environments(table: Mapping[str, Json], path: Path) -> dict[str, Environmen
     return environments
 
 
-def _suite(name: str, table: Mapping[str, Json], path: Path) -> Suite:
-    where = f"{path}: suites.{name}"
+def _check_name(name: str, where: str) -> None:
     if safe_name(name) != name:
         raise ConfigError(
             "a suite's name is a folder's name", where=where, expected=safe_name(name), got=name
@@ -185,15 +210,18 @@ def _suite(name: str, table: Mapping[str, Json], path: Path) -> Suite:
         raise ConfigError(
             "a suite cannot have this name: blobs lie there", where=where, expected="another name"
         )
+
+
+def _suite(name: str, table: Mapping[str, Json], where: str, root: Path) -> Suite:
     adapters = _adapters(table.get("adapters", {}), f"{where}.adapters")
     dtype = table["dtype"]
     optional = ("max_new_tokens", "top_logprobs", "attention", "device", "timeout")
     return Suite(
         name=name,
         kind=table["kind"],
-        root=path.parent,
+        root=root,
         model=table["model"],
-        prompts=path.parent / table["prompts"],
+        prompts=root / table["prompts"],
         adapters=adapters,
         dtypes=(dtype,) if isinstance(dtype, str) else tuple(dtype),
         batch_sizes=tuple(table.get("batch_sizes", [1])),
@@ -241,28 +269,7 @@ def _tolerance(table: Mapping[str, Json]) -> Tolerance:
 
 
 def _rule(entry: Mapping[str, Json], where: str) -> Rule:
-    when = Predicate(entry.get("when", {}))
-    when.validate(f"{where}.when")
-    try:
-        expires = datetime.date.fromisoformat(entry["expires"])
-    except ValueError:
-        raise ConfigError(
-            "wrong value",
-            where=f"{where}.expires",
-            expected="a date such as 2027-03-01",
-            got=entry["expires"],
-        ) from None
-    return Rule(
-        where=where,
-        case=entry["case"],
-        subject=entry.get("subject"),
-        when=when,
-        reason=entry["reason"],
-        issue=entry["issue"],
-        owner=entry["owner"],
-        expires=expires,
-        tolerance=_tolerance(entry),
-    )
+    return Rule(**terms(entry, where), tolerance=_tolerance(entry))
 
 
 # ------------------------------------------------------------------- validation
@@ -303,12 +310,14 @@ def _explain(error: ValidationError, path: Path) -> ConfigError:
             expected=", ".join(rule),
             got=", ".join(got) or "nothing",
         )
-    if error.validator in ("type", "enum", "pattern") and "title" in schema:
+    if error.validator in _TITLED and "title" in schema:
         expected = str(schema["title"])
     else:
         expected = _EXPECTED[str(error.validator)](rule, got)
     return ConfigError("wrong value", where=_where(path, key), expected=expected, got=repr(got))
 
+
+_TITLED = ("type", "enum", "pattern", "minItems", "maxItems")
 
 _TYPES = {
     "string": "text",
@@ -332,6 +341,8 @@ _EXPECTED: dict[str, Callable[[Json, Json], str]] = {
     "minLength": lambda rule, got: "text that is not empty",
     "minItems": lambda rule, got: "a list that is not empty",
     "minProperties": lambda rule, got: "a table that is not empty",
+    "maxItems": lambda rule, got: f"{rule} entries at most",
+    "pattern": lambda rule, got: f"text of the form {rule}",
     "uniqueItems": lambda rule, got: "each entry once",
 }
 """In words, what each JSON Schema keyword that the schema uses expects."""

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from snapshot.config import Config
 from snapshot.errors import StoreError
+from snapshot.kernel_model import KernelResult
 from snapshot.model import Json, Observed, Result, Verdict
 from snapshot.store.files import write_atomic
 from snapshot.verification import Verification
@@ -75,11 +76,17 @@ def _observed(result: Result, day: datetime.date) -> Observed:
         slug=result.slug or result.golden_slug or "",
         case=result.case,
         verdict=result.verdict.value,
-        strict=result.verdict in _STRICT,
+        strict=_strict(result),
         rms=None if moved is None else _finite(moved.rms),
         max=None if moved is None else _finite(moved.max),
         scores={name: score for name, score in result.scores.items() if math.isfinite(score)},
     )
+
+
+def _strict(result: Result) -> bool:
+    """Whether it passes without any relaxation; a kernel that is right may move its bits."""
+    free = _STRICT | {Verdict.WITHIN} if isinstance(result, KernelResult) else _STRICT
+    return result.verdict in free and not result.relaxed
 
 
 def _finite(value: float) -> float | None:

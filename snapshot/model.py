@@ -9,9 +9,10 @@ import dataclasses
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias
 
 from numpy.typing import NDArray
+from typing_extensions import TypeVar
 
 Json: TypeAlias = Any  # None, bool, int, float, str, list[Json], dict[str, Json]
 Array: TypeAlias = NDArray[Any]
@@ -161,8 +162,12 @@ class Generated:
     prompt_ids: tuple[int, ...] | None
 
 
+Output = TypeVar("Output", default=Generated)
+"""The readable part of an observation; each kind of suite has its own."""
+
+
 @dataclass(frozen=True)
-class Observation:
+class Observation(Generic[Output]):
     """What one subject produced for one case, once.
 
     Attributes:
@@ -180,14 +185,14 @@ class Observation:
     """
 
     case: str
-    output: Generated
+    output: Output
     arrays: Mapping[str, Array] = field(default_factory=dict)
     workload: Mapping[str, str] | None = None
     composition: Composition | None = None
 
 
 @dataclass(frozen=True)
-class Golden:
+class Golden(Generic[Output]):
     """A recorded observation.
 
     Attributes:
@@ -199,7 +204,7 @@ class Golden:
     suite: str
     slug: str
     subject: str
-    observation: Observation
+    observation: Observation[Output]
     recorded_by: Mapping[str, str] = field(default_factory=dict)
 
     @property

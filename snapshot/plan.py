@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from snapshot.config import Config, Suite
 from snapshot.errors import UsageError
+from snapshot.kernel_policy import check_kernel_rules
+from snapshot.kernel_suite import KernelSuite, dtype_of
 from snapshot.model import GenerationCase
 from snapshot.policy import check_rules
 from snapshot.suite import Group, generation_cases, groups, read_prompts, select
@@ -51,34 +54,130 @@ class Plan:
         ]
 
 
+@dataclass(frozen=True)
+class KernelPlan:
+    """The selected part of one kernel suite.
+
+    Attributes:
+        suite: the suite.
+        chosen: the selected case keys, in order.
+    """
+
+    suite: KernelSuite
+    chosen: tuple[str, ...]
+
+    @property
+    def whole(self) -> bool:
+        return len(self.chosen) == len(self.suite.cases)
+
+    def dtypes(self, wanted: str | None = None) -> tuple[str, ...]:
+        """The dtypes of the selected cases, or the one that is wanted of the suite's.
+
+        Raises:
+            UsageError: no case of the suite has it.
+        """
+        kept = narrow(self.suite, "dtypes", self.suite.dtypes, wanted)
+        return tuple(dtype for dtype in kept if self.keys(dtype))
+
+    def keys(self, dtype: str) -> tuple[str, ...]:
+        """The selected cases of one dtype: those share a fingerprint."""
+        return tuple(key for key in self.chosen if dtype_of(key) == dtype)
+
+
 def plans(config: Config, selectors: Sequence[str]) -> list[Plan]:
-    """The suites and cases that the selectors name; everything when there is none.
+    """The suites and cases of kind ``lora-generation`` that the selectors name.
 
     Args:
-        selectors: each a suite's name or a glob over case keys.
+        selectors: each a suite's name or a glob over case keys; everything when there is none.
 
     Raises:
-        UsageError: a selector that selects nothing.
+        UsageError: a selector that selects nothing, in suites of any kind.
         ConfigError: a suite's prompts, or a rule that matches no case.
     """
-    globs = [selector for selector in selectors if selector not in config.suites]
-    used: set[str] = set()
-    found: list[Plan] = []
-    everything: list[str] = list(config.suites)
+    cases = _generation_cases(config)
+    chosen = _chosen(config, cases, selectors)
+    return [
+        Plan(suite, tuple(cases[suite.name]), frozenset(chosen[suite.name]))
+        for suite in config.suites.values()
+        if chosen[suite.name]
+    ]
+
+
+def kernel_plans(config: Config, selectors: Sequence[str]) -> list[KernelPlan]:
+    """The suites and cases of kind ``grouped-decode`` that the selectors name; as `plans`."""
+    chosen = _chosen(config, _generation_cases(config), selectors)
+    return [
+        KernelPlan(suite, tuple(chosen[suite.name]))
+        for suite in config.kernels.values()
+        if chosen[suite.name]
+    ]
+
+
+def both_kinds(
+    config: Config,
+    selectors: Sequence[str],
+    *,
+    batch_size: int | None = None,
+    candidate: str | None = None,
+) -> tuple[list[Plan], list[KernelPlan]]:
+    """Both kinds' plans, without those that an option leaves out.
+
+    Args:
+        batch_size: kernels have none, so where one is asked for they are left out.
+        candidate: generation has none, so where one is asked for it is left out.
+
+    Raises:
+        UsageError: as `plans`, or nothing is left.
+    """
+    generation, kernels = plans(config, selectors), kernel_plans(config, selectors)
+    if batch_size is not None:
+        if kernels and not generation:
+            raise UsageError(
+                "kernels have no batch size: it stands in the case's key",
+                where=f"suites.{kernels[0].suite.name}",
+                expected="a selector, such as " + kernels[0].chosen[0],
+                got=f"--batch-size {batch_size}",
+            )
+        kernels = []
+    if candidate is not None:
+        if not kernels:
+            raise UsageError(
+                "candidates are kernels, and no kernel suite is selected",
+                where="--candidate",
+                expected=f"one of {', '.join(config.kernels) or 'none is configured'}",
+                got=" ".join(selectors) or "no selector",
+            )
+        generation = []
+        kernels = [_narrowed(plan, candidate) for plan in kernels]
+    return generation, kernels
+
+
+def _narrowed(plan: KernelPlan, candidate: str) -> KernelPlan:
+    candidates = narrow(plan.suite, "candidates", plan.suite.candidates, candidate)
+    return replace(plan, suite=replace(plan.suite, candidates=candidates))
+
+
+def _generation_cases(config: Config) -> dict[str, list[GenerationCase]]:
+    return {
+        suite.name: generation_cases(read_prompts(suite.prompts), list(suite.adapters))
+        for suite in config.suites.values()
+    }
+
+
+def _chosen(
+    config: Config, cases: Mapping[str, Sequence[GenerationCase]], selectors: Sequence[str]
+) -> dict[str, list[str]]:
+    """The selected keys of every suite, whatever its kind."""
+    keys = {name: [case.key for case in found] for name, found in cases.items()}
+    keys |= {suite.name: list(suite.cases) for suite in config.kernels.values()}
     for suite in config.suites.values():
-        cases = generation_cases(read_prompts(suite.prompts), list(suite.adapters))
-        keys = [case.key for case in cases]
-        check_rules(suite.policy, keys)
-        everything += keys
-        used.update(glob for glob in globs if select(keys, [glob]))
-        if not selectors or suite.name in selectors:
-            chosen = keys
-        else:
-            chosen = select(keys, globs) if globs else []
-        if chosen:
-            found.append(Plan(suite, tuple(cases), frozenset(chosen)))
+        check_rules(suite.policy, keys[suite.name])
+    for kernels in config.kernels.values():
+        check_kernel_rules(kernels.policy, kernels.cases)
+    globs = [selector for selector in selectors if selector not in keys]
     for glob in globs:
-        if glob not in used:
+        if not any(select(found, [glob]) for found in keys.values()):
+            everything = [*keys, *itertools.chain(*keys.values())]
             close = difflib.get_close_matches(glob, everything, n=3, cutoff=0.4)
             raise UsageError(
                 "nothing is selected by this",
@@ -88,10 +187,15 @@ def plans(config: Config, selectors: Sequence[str]) -> list[Plan]:
                 got=glob,
                 hint="goldens status --json",
             )
-    return found
+    return {
+        name: found if not selectors or name in selectors else select(found, globs) if globs else []
+        for name, found in keys.items()
+    }
 
 
-def narrow(suite: Suite, key: str, configured: tuple[T, ...], wanted: T | None) -> tuple[T, ...]:
+def narrow(
+    suite: Suite | KernelSuite, key: str, configured: tuple[T, ...], wanted: T | None
+) -> tuple[T, ...]:
     """The configured values of a suite's key, or the one that is wanted of them.
 
     Raises:

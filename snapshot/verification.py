@@ -23,7 +23,7 @@ from snapshot.model import (
     Verdict,
 )
 from snapshot.plan import Plan
-from snapshot.policy import Strictness, allowed, strictness
+from snapshot.policy import Rule, Strictness, allowed, strictness
 from snapshot.resolve import Baseline
 from snapshot.shelf import Shelf
 from snapshot.store import Store
@@ -44,6 +44,7 @@ class Held:
             whether it moved.
         engine: what an engine tells of itself, by name.
         unchecked: the checks that an engine could not run, each with why.
+        not_run: by case: why it was not run. Counted, and never a pass.
     """
 
     suite: str
@@ -55,6 +56,12 @@ class Held:
     held_to: str = REFERENCE
     engine: Mapping[str, Json] = field(default_factory=dict)
     unchecked: Mapping[str, str] = field(default_factory=dict)
+    not_run: Mapping[str, str] = field(default_factory=dict)
+
+
+def expiry(rule: Rule) -> str:
+    """What a report says of a rule that has expired."""
+    return f"{rule.where}: expired on {rule.expires}, owner {rule.owner}, {rule.issue}"
 
 
 @dataclass(frozen=True)
@@ -112,9 +119,7 @@ class Run:
     def held(self, evidences: Mapping[str, Evidence], now: Mapping[str, Now]) -> Held:
         """The verdict on every case, with what the reference said where it was asked."""
         expired = dict.fromkeys(
-            f"{rule.where}: expired on {rule.expires}, owner {rule.owner}, {rule.issue}"
-            for strict in self.rules.values()
-            for rule in strict.expired
+            expiry(rule) for strict in self.rules.values() for rule in strict.expired
         )
         return Held(
             suite=self.plan.suite.name,
@@ -222,6 +227,11 @@ class Verification:
     @property
     def results(self) -> list[Result]:
         return [result for held in self.held for result in held.results]
+
+    @property
+    def not_run(self) -> list[str]:
+        """Why cases were not run, once a case."""
+        return [reason for held in self.held for reason in held.not_run.values()]
 
     @property
     def exit_code(self) -> int:

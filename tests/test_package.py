@@ -93,4 +93,4 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
 @pytest.mark.parametrize("module", ["snapshot.commands.verify", "snapshot.commands.status"])
 def test_the_base_rooms_do_not_import_torch(module: str, tmp_path: Path) -> None:
     code = f"import sys, {module}; print('torch' in sys.modules)"
-    assert python(code, ROOT, cwd=tmp_path) == "False"
+    assert python(code, ROOT, ROOT / "kernels", cwd=tmp_path) == "False"

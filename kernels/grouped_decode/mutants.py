@@ -19,6 +19,11 @@ Result = tuple[torch.Tensor, torch.Tensor]
 SPLITS = 4
 
 
+def unharmed(tensors: Tensors) -> Result:
+    """No mistake: what each mutant would give without its own."""
+    return _rounded(tensors, attention_oracle(*tensors.positional, **tensors.options))
+
+
 def oldest_key_dropped(tensors: Tensors) -> Result:
     """A window that is one too short."""
     return _over_slots(tensors, lambda slots: slots[1:])

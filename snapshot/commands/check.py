@@ -35,5 +35,5 @@ def check(config: Config) -> Checked:
     store = Store(config.store)
     damage = store.check()
     unreferenced = () if damage else tuple(map(str, store.unreferenced_blobs()))
-    goldens = sum(1 for _ in config.store.glob("*/*/*/*/*.json"))
+    goldens = sum(1 for _ in config.store.glob("*/*/*/**/*.json"))
     return Checked(goldens, tuple(damage), unreferenced)

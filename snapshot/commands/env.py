@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from snapshot.config import Config, Suite
 from snapshot.errors import GoldensError, RunError
 from snapshot.fingerprint import Readings, build
+from snapshot.kernel_suite import KernelSuite
 from snapshot.model import Fingerprint, Json
 from snapshot.probe import installed_versions, probe
 from snapshot.resolve import Baseline, resolve
@@ -59,7 +60,8 @@ def env(config: Config | None, *, dtype: str, batch_size: int | None) -> Here:
 def _baselines(config: Config) -> dict[tuple[str, str], Baseline]:
     store = Store(config.store)
     found = {}
-    for suite in config.suites.values():
+    suites: list[Suite | KernelSuite] = [*config.suites.values(), *config.kernels.values()]
+    for suite in suites:
         try:
             for here in _fingerprints(suite):
                 found[suite.name, here.slug] = resolve(config, store, suite.name, here)
@@ -68,8 +70,10 @@ def _baselines(config: Config) -> dict[tuple[str, str], Baseline]:
     return found
 
 
-def _fingerprints(suite: Suite) -> list[Fingerprint]:
+def _fingerprints(suite: Suite | KernelSuite) -> list[Fingerprint]:
     readings = probe(device=None if suite.device == "auto" else suite.device)
+    if isinstance(suite, KernelSuite):
+        return [build(readings, dtype=dtype, kernels=True) for dtype in suite.dtypes]
     return [
         build(readings, dtype=dtype, batch_size=size)
         for dtype in suite.dtypes

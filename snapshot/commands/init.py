@@ -43,6 +43,11 @@ logprob = "calibrated"            # the noise measured at recording; or { max = 
 # owner = "@team"
 # expires = 2027-03-01
 
+# Decode attention kernels, held to a float64 oracle and to their own bits (goldens[kernels]):
+# [suites.decode]
+# kind = "grouped-decode"
+# candidates = ["triton", "sdpa"]
+
 # A machine whose fingerprint has no goldens is MISSING, unless it inherits.
 # [environments.mi300-rocm10]
 # match = { rocm = ">=10,<11", arch = "gfx942" }

@@ -4,46 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from snapshot import __version__
 from snapshot.admission import refusals
 from snapshot.calibrate import calibration
+from snapshot.commands.kernels_record import record_kernels
 from snapshot.config import Config
 from snapshot.errors import GoldensError, RecordRefused, RunError, UsageError
 from snapshot.model import (
     REFERENCE,
     Finding,
-    Fingerprint,
-    Golden,
-    Json,
     Observation,
-    RecordedFingerprint,
 )
-from snapshot.plan import Plan, narrow, plans
+from snapshot.plan import Plan, both_kinds, narrow
+from snapshot.recording import Recorded, write_goldens
 from snapshot.runners.observe import Progress, Rows, observe, silent
 from snapshot.runners.worker import Worker
-from snapshot.store import Change, Store
+from snapshot.store import Store
 from snapshot.suite import Group
 
 _Run = Mapping[str, Observation]
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """What recording did at one fingerprint.
-
-    Attributes:
-        suite, slug: where.
-        changes: what became of each case's golden.
-        calibration: the environment's noise, as it now stands beside the goldens.
-    """
-
-    suite: str
-    slug: str
-    changes: Mapping[str, Change]
-    calibration: Mapping[str, Json]
+_VERSIONS = ("torch", "transformers", "peft")
 
 
 def record(
@@ -52,6 +34,7 @@ def record(
     *,
     batch_size: int | None = None,
     dtype: str | None = None,
+    candidate: str | None = None,
     new_only: bool = False,
     repeat: int = 2,
     pending: Path | None = None,
@@ -60,9 +43,11 @@ def record(
 ) -> list[Recorded]:
     """Records the selected cases at the suite's batch sizes and dtypes.
 
-    Nothing is written for a suite and dtype unless all of it may be.
+    Nothing is written for a generation suite and dtype unless all of it may be. Kernels' cases
+    stand alone: what may be is written, what may not is refused.
 
     Args:
+        candidate: only this one of the kernel suites' candidates.
         new_only: leave every golden that exists as it is.
         repeat: runs of every batch; each one after the first in a fresh process.
         pending: write there instead of into the store.
@@ -76,7 +61,8 @@ def record(
     """
     goldens, written = Store(config.store), target(config, pending, update_in_ci)
     done: list[Recorded] = []
-    for plan in plans(config, selectors):
+    generation, kernels = both_kinds(config, selectors, batch_size=batch_size, candidate=candidate)
+    for plan in generation:
         suite = plan.suite
 
         def wanted(slug: str, plan: Plan = plan) -> frozenset[str]:
@@ -87,6 +73,16 @@ def record(
         sizes = narrow(suite, "batch_sizes", suite.batch_sizes, batch_size)
         for name in narrow(suite, "dtype", suite.dtypes, dtype):
             done += _record(written, plan, name, sizes, repeat, wanted, progress)
+    for kernel_plan in kernels:
+        done += record_kernels(
+            config,
+            written,
+            kernel_plan,
+            dtype=dtype,
+            new_only=new_only,
+            repeat=repeat,
+            progress=progress,
+        )
     return done
 
 
@@ -169,7 +165,18 @@ def _record(
             batch_sizes=[run for j, run in enumerate(first) if j != i],
         )
         rows = [first[i][case.key] for case in plan.cases if case.key in keys[i]]
-        done.append(_write(store, plan, environment, rows, noise))
+        done.append(
+            write_goldens(
+                store,
+                plan.suite.name,
+                REFERENCE,
+                environment,
+                rows,
+                noise,
+                whole=plan.whole,
+                versions=_VERSIONS,
+            )
+        )
     return done
 
 
@@ -221,41 +228,3 @@ def refused(plan: Plan, found: Sequence[Finding]) -> RecordRefused:
         hint=f"where it is legitimate: [[suites.{plan.suite.name}.allow]] with case, "
         f"finding = {names} and reason",
     )
-
-
-def _write(
-    store: Store,
-    plan: Plan,
-    here: Fingerprint,
-    rows: Sequence[Observation],
-    noise: Mapping[str, Json],
-) -> Recorded:
-    """The environment comes first: goldens without one could not be read."""
-    suite = plan.suite.name
-    if not rows:
-        return Recorded(suite, here.slug, {}, {})
-    known = here.slug in store.fingerprints(suite)
-    recorded = (
-        store.read_fingerprint(suite, here.slug)
-        if known
-        else RecordedFingerprint(suite, here, noise)
-    )
-    # What was measured when these goldens were recorded stays; what was not is added.
-    recorded = replace(recorded, calibration={**noise, **recorded.calibration})
-    store.write_fingerprint(recorded)
-    changes = {
-        row.case: store.write(Golden(suite, here.slug, REFERENCE, row, _recorded_by(here)))
-        for row in rows
-    }
-    if Change.UPDATED in changes.values() and plan.whole:
-        # A selection says nothing of the environment that the others were recorded in.
-        recorded = RecordedFingerprint(suite, here, {**recorded.calibration, **noise})
-        store.write_fingerprint(recorded)
-    return Recorded(suite, here.slug, changes, recorded.calibration)
-
-
-def _recorded_by(here: Fingerprint) -> dict[str, str]:
-    versions = ("torch", "transformers", "peft")
-    return {"goldens": __version__} | {
-        name: str(here.provenance[name]) for name in versions if name in here.provenance
-    }

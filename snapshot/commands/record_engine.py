@@ -15,12 +15,13 @@ from pathlib import Path
 from snapshot import __version__
 from snapshot.admission import UNSTABLE, refusals
 from snapshot.commands.engine import Where, ask, baseline_of
-from snapshot.commands.record import Recorded, complete, refused, target
+from snapshot.commands.record import complete, refused, target
 from snapshot.config import Config
 from snapshot.engineconfig import EngineConfig
 from snapshot.errors import UsageError
 from snapshot.model import Finding, Golden, Json, Observation
 from snapshot.plan import Plan, plans
+from snapshot.recording import Recorded
 from snapshot.resolve import Baseline
 from snapshot.runners.engines import open_engine
 from snapshot.runners.observe import Progress, silent
@@ -82,7 +83,7 @@ def _record(config: Config, plan: Plan, asked: Asked, written: Store) -> Recorde
         for key, row in runs[0].items()
         if key in plan.chosen
     }
-    return Recorded(suite, f"{slug}/{name}", changes, {})
+    return Recorded(suite, slug, name, changes, {})
 
 
 def _slug(baseline: Baseline, engine: EngineConfig) -> str:

@@ -13,24 +13,28 @@ from snapshot.errors import StoreError, UsageError
 from snapshot.history import recall
 from snapshot.ledger import Entry, ledger
 from snapshot.model import REFERENCE, Observed
-from snapshot.plan import Plan, plans
+from snapshot.plan import KernelPlan, Plan, kernel_plans, plans
+from snapshot.policy import Policy
 from snapshot.resolve import Shape, named_environment
 from snapshot.store import Store
 
 
 @dataclass(frozen=True)
 class RecordedStatus:
-    """One recorded fingerprint of a suite.
+    """One recorded fingerprint of a suite; of a kernel suite, one subject's goldens there.
 
     Attributes:
-        cases: how many of the suite's cases have a golden.
-        missing: keys of those that have none.
+        slug: the fingerprint's.
+        configured: how many cases the suite has there: a kernel's dtype is the fingerprint's.
+        cases: how many of them have a golden.
+        missing: keys of those that have none; a kernel may not support them.
         stale: keys with a golden that the suite no longer has.
         subjects: whose goldens lie there.
         power: weakest adapter's effect over the batch drift; None where not measured.
     """
 
     slug: str
+    configured: int
     cases: int
     missing: tuple[str, ...]
     stale: tuple[str, ...]
@@ -63,7 +67,9 @@ def status(config: Config, day: datetime.date) -> list[SuiteStatus]:
         StoreError: a recorded environment cannot be read.
     """
     store, history = Store(config.store), recall(config)
-    return [_suite(config, store, plan, history, day) for plan in plans(config, ())]
+    generation = [_suite(config, store, plan, history, day) for plan in plans(config, ())]
+    kernels = [_kernels(config, store, plan, history, day) for plan in kernel_plans(config, ())]
+    return generation + kernels
 
 
 def relaxations(
@@ -85,19 +91,68 @@ def relaxations(
     )
 
 
+def kernel_relaxations(
+    config: Config, plan: KernelPlan, history: Sequence[Observed], day: datetime.date
+) -> list[Entry]:
+    """The ledger of one kernel suite: its rules. Their bounds are on errors, not on logprobs, so
+    what was observed under one is how often it was needed."""
+    suite, policy = plan.suite, plan.suite.policy
+    return ledger(
+        suite.name,
+        Policy(relax=policy.relax, quarantine=policy.quarantine),
+        suite.cases,
+        history,
+        day,
+        since=since(config.path, [*policy.relax, *policy.quarantine]),
+        floor=0.0,
+    )
+
+
 def _suite(
     config: Config, store: Store, plan: Plan, history: Sequence[Observed], day: datetime.date
 ) -> SuiteStatus:
     name = plan.suite.name
+    shapes = [Shape(dtype, size) for dtype in plan.suite.dtypes for size in plan.suite.batch_sizes]
     return SuiteStatus(
         suite=name,
         cases=tuple(case.key for case in plan.cases),
         recorded=tuple(_recorded(store, plan, slug) for slug in store.fingerprints(name)),
         rules=tuple(relaxations(config, store, plan, history, day)),
-        environments={
-            environment: _environment(config, store, plan, environment)
-            for environment in config.environments
-        },
+        environments=_environments(config, store, name, shapes),
+    )
+
+
+def _kernels(
+    config: Config, store: Store, plan: KernelPlan, history: Sequence[Observed], day: datetime.date
+) -> SuiteStatus:
+    name = plan.suite.name
+    return SuiteStatus(
+        suite=name,
+        cases=plan.suite.cases,
+        recorded=tuple(
+            _subject(store, plan, slug, subject)
+            for slug in store.fingerprints(name)
+            for subject in store.subjects(name, slug)
+        ),
+        rules=tuple(kernel_relaxations(config, plan, history, day)),
+        environments=_environments(
+            config, store, name, [Shape(dtype, None) for dtype in plan.suite.dtypes]
+        ),
+    )
+
+
+def _subject(store: Store, plan: KernelPlan, slug: str, subject: str) -> RecordedStatus:
+    existing = set(store.cases(plan.suite.name, slug, subject))
+    recorded = store.read_fingerprint(plan.suite.name, slug)
+    configured = plan.keys(recorded.fingerprint.identity.dtype)
+    return RecordedStatus(
+        slug=slug,
+        configured=len(configured),
+        cases=len(existing.intersection(configured)),
+        missing=tuple(key for key in configured if key not in existing),
+        stale=tuple(sorted(existing.difference(configured))),
+        subjects=(subject,),
+        power=None,
     )
 
 
@@ -107,6 +162,7 @@ def _recorded(store: Store, plan: Plan, slug: str) -> RecordedStatus:
     configured = [case.key for case in plan.cases]
     return RecordedStatus(
         slug=slug,
+        configured=len(configured),
         cases=len(existing & set(configured)),
         missing=tuple(key for key in configured if key not in existing),
         stale=tuple(sorted(existing - set(configured))),
@@ -115,15 +171,21 @@ def _recorded(store: Store, plan: Plan, slug: str) -> RecordedStatus:
     )
 
 
-def _environment(config: Config, store: Store, plan: Plan, name: str) -> str:
+def _environments(
+    config: Config, store: Store, suite: str, shapes: Sequence[Shape]
+) -> dict[str, str]:
+    return {name: _environment(config, store, suite, name, shapes) for name in config.environments}
+
+
+def _environment(
+    config: Config, store: Store, suite: str, name: str, shapes: Sequence[Shape]
+) -> str:
     found: list[str] = []
-    for dtype in plan.suite.dtypes:
-        for size in plan.suite.batch_sizes:
-            try:
-                shape = Shape(dtype, size)
-                baseline = named_environment(config, store, plan.suite.name, name, shape)
-            except (UsageError, StoreError) as error:
-                return f"{error.what}: {error.got}"
-            if baseline.slug is not None:
-                found.append(f"{baseline.slug} ({baseline.how})")
+    for shape in shapes:
+        try:
+            baseline = named_environment(config, store, suite, name, shape)
+        except (UsageError, StoreError) as error:
+            return f"{error.what}: {error.got}"
+        if baseline.slug is not None:
+            found.append(f"{baseline.slug} ({baseline.how})")
     return "; ".join(found) or "no golden"

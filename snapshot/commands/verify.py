@@ -6,15 +6,17 @@ import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from snapshot.commands.engine import Scores, Where, verify_engine
+from snapshot.commands.kernels_verify import verify_kernels
 from snapshot.commands.now import of_engine, of_reference
 from snapshot.config import Config, Suite
 from snapshot.engineconfig import chosen
 from snapshot.errors import GoldensError, RunError, UsageError
 from snapshot.evidence import Evidence, Now
 from snapshot.model import REFERENCE, Verdict
-from snapshot.plan import Plan, narrow, plans
+from snapshot.plan import KernelPlan, Plan, both_kinds, narrow
 from snapshot.resolve import Baseline, Shape, against, named_environment, resolve
 from snapshot.runners.engines.file import SUBJECT, read_outputs
 from snapshot.runners.observe import Progress, Rows, observe, silent
@@ -26,6 +28,7 @@ from snapshot.verification import Held, Run, Verification
 AUTO, ALWAYS, NEVER = ATTRIBUTE = ("auto", "always", "never")
 """When the reference is asked who moved: for cases that fail and where it runs, for all, never."""
 
+_P = TypeVar("_P", Plan, KernelPlan)
 _ASKED = frozenset({Verdict.DRIFT, Verdict.REGRESSION, Verdict.UNATTRIBUTED})
 
 
@@ -44,6 +47,7 @@ class Request:
     attribute: str = AUTO
     day: datetime.date = field(default_factory=datetime.date.today)
     progress: Progress = silent
+    candidate: str | None = None
 
 
 def verify(config: Config, request: Request) -> Verification:
@@ -55,19 +59,41 @@ def verify(config: Config, request: Request) -> Verification:
     """
     _consistent(request)
     store = Store(config.store)
-    selected = plans(config, request.selectors)
-    damage = store.check([plan.suite.name for plan in selected])
-    if request.outputs is not None and len(selected) > 1:
+    selected, kernels = both_kinds(
+        config, request.selectors, batch_size=request.batch_size, candidate=request.candidate
+    )
+    if request.against is not None and not request.selectors:
+        # Slugs differ between kinds and suites: those are meant that have this one.
+        there = _having(store, selected, request.against), _having(store, kernels, request.against)
+        selected, kernels = there if any(there) else (selected, kernels)
+    suites = [plan.suite.name for plan in selected] + [plan.suite.name for plan in kernels]
+    damage = store.check(suites)
+    if request.outputs is not None and len(selected) != 1:
         raise UsageError(
             "recorded outputs are of one suite",
             where="--from",
-            expected=f"one of {', '.join(plan.suite.name for plan in selected)}",
+            expected=f"one of {', '.join(config.suites) or 'none is configured'}",
             got=" ".join(request.selectors) or "no selector",
         )
     run = _reference if request.outputs is None else _outputs
     run = run if request.engine is None else _engine
     held = [held for plan in selected for held in run(config, store, plan, request)]
+    for kernel_plan in kernels if request.outputs is None and request.engine is None else ():
+        held += verify_kernels(
+            config,
+            store,
+            kernel_plan,
+            dtype=request.dtype,
+            against_slug=request.against,
+            day=request.day,
+            progress=request.progress,
+        )
     return Verification(tuple(held), tuple(damage))
+
+
+def _having(store: Store, found: Sequence[_P], slug: str) -> list[_P]:
+    """The plans of suites that were recorded in an environment."""
+    return [plan for plan in found if slug in store.fingerprints(plan.suite.name)]
 
 
 def _consistent(request: Request) -> None:

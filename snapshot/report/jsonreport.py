@@ -28,6 +28,7 @@ def to_json(verification: Verification) -> str:
                 "engine": dict(held.engine),
                 "unchecked": dict(held.unchecked),
                 "results": [_result(dataclasses.asdict(result)) for result in held.results],
+                "not_run": dict(held.not_run),
             }
             for held in verification.held
         ],

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
 from snapshot.calibrate import POWER, power
-from snapshot.commands.record import Recorded
+from snapshot.model import REFERENCE
+from snapshot.recording import Recorded
 from snapshot.store import Change
 
 
@@ -19,14 +20,20 @@ def print_recorded(done: Sequence[Recorded]) -> None:
     for item in done:
         counts = Counter(item.changes.values())
         said = [f"{counts[change]} {change.value}" for change in Change if counts[change]]
+        subject = "" if item.subject == REFERENCE else f" {item.subject}"
+        said += [f"{len(keys)} {what}" for keys, what in _others(item) if keys]
         console.print(
-            f"{item.suite}/{item.slug}: {', '.join(said) or 'nothing new'}",
+            f"{item.suite}/{item.slug}{subject}: {', '.join(said) or 'nothing new'}",
             soft_wrap=True,
             markup=False,
         )
         for key, change in item.changes.items():
             if change is Change.UPDATED:
                 console.print(f"  updated {key}", markup=False, soft_wrap=True)
+        for key, why in item.refused.items():
+            console.print(f"  refused {key}: {why}", style="red", markup=False, soft_wrap=True)
+        for why, count in Counter(item.not_run.values()).items():
+            console.print(f"  not recorded: {why} ({count})", markup=False, soft_wrap=True)
         measured = power(item.calibration)
         if measured is not None and measured < POWER:
             console.print(
@@ -37,14 +44,21 @@ def print_recorded(done: Sequence[Recorded]) -> None:
             )
 
 
+def _others(item: Recorded) -> list[tuple[Mapping[str, str], str]]:
+    return [(item.refused, "refused"), (item.not_run, "not recorded")]
+
+
 def as_json_text(done: Sequence[Recorded]) -> str:
     """One JSON document."""
     document = [
         {
             "suite": item.suite,
             "fingerprint": item.slug,
+            "subject": item.subject,
             "changes": {key: change.value for key, change in item.changes.items()},
             "calibration": item.calibration,
+            "refused": dict(item.refused),
+            "not_run": dict(item.not_run),
         }
         for item in done
     ]

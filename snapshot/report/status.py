@@ -12,6 +12,7 @@ from rich.console import Console
 from snapshot.calibrate import POWER
 from snapshot.commands.status import RecordedStatus, SuiteStatus
 from snapshot.ledger import Entry
+from snapshot.model import REFERENCE
 
 
 def print_status(suites: Sequence[SuiteStatus], day: datetime.date) -> None:
@@ -24,7 +25,7 @@ def print_status(suites: Sequence[SuiteStatus], day: datetime.date) -> None:
     for suite in suites:
         say(f"{suite.suite}: {len(suite.cases)} cases", "bold")
         for recorded in suite.recorded:
-            say(f"  {_recorded(recorded, len(suite.cases))}", "yellow" if recorded.missing else "")
+            say(f"  {_recorded(recorded)}", "yellow" if recorded.missing else "")
         if not suite.recorded:
             say("  nothing recorded: goldens record " + suite.suite, "yellow")
         for name, held_to in suite.environments.items():
@@ -38,8 +39,9 @@ def print_status(suites: Sequence[SuiteStatus], day: datetime.date) -> None:
             say("  strict: no relaxation, no quarantine", "dim")
 
 
-def _recorded(recorded: RecordedStatus, cases: int) -> str:
-    parts = [f"{recorded.cases} of {cases} recorded"]
+def _recorded(recorded: RecordedStatus) -> str:
+    whose = "" if REFERENCE in recorded.subjects else f"{' '.join(recorded.subjects)}, "
+    parts = [f"{whose}{recorded.cases} of {recorded.configured} recorded"]
     if recorded.missing:
         parts.append(f"missing {_some(recorded.missing)}")
     if recorded.stale:
@@ -69,7 +71,9 @@ def _entry(entry: Entry, day: datetime.date) -> str:
     parts.append(f"covers {entry.covers} cases")
     seen = f"{entry.observed} observations, {entry.needed} needed it"
     parts.append(f"{seen}, {entry.worst}" if entry.worst else seen)
-    return f"{entry.kind} {'*' if rule is None else rule.case}: {'; '.join(parts)}"
+    about = "*" if rule is None else rule.case
+    whose = "" if rule is None or rule.subject is None else f"{rule.subject} at "
+    return f"{entry.kind} {whose}{about}: {'; '.join(parts)}"
 
 
 def as_json_text(suites: Sequence[SuiteStatus]) -> str:

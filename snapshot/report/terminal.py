@@ -59,6 +59,9 @@ def _held(held: Held) -> Iterator[Text]:
         yield Text(f"  not checked: {check}: {visible(why, _LONGEST)}", "yellow")
     for result in held.results:
         yield from _result(result)
+    for reason, count in Counter(held.not_run.values()).items():
+        cases = "case" if count == 1 else "cases"
+        yield Text(f"  not run: {count} {cases}: {visible(reason, _LONGEST)}", "yellow")
 
 
 def _told(value: Json) -> str:
@@ -158,11 +161,12 @@ def _summary(verification: Verification) -> Text:
     listed = ", ".join(
         f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict]
     )
+    not_run = f", {len(verification.not_run)} not run" if verification.not_run else ""
     damaged = f", {len(verification.damage)} damaged files" if verification.damage else ""
     style = "bold green" if verification.exit_code == 0 else "bold red"
     total = len(verification.results)
     hint = _HINTS.get(verification.exit_code, "")
-    return Text(f"\n{total} cases: {listed or 'nothing was run'}{damaged}{hint}", style)
+    return Text(f"\n{total} cases: {listed or 'nothing was run'}{not_run}{damaged}{hint}", style)
 
 
 _HINTS = {

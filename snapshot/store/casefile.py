@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from snapshot.errors import StoreError
+from snapshot.kernel_model import DECODE, Computed
 from snapshot.model import (
     GENERATION,
     Array,
@@ -16,7 +17,7 @@ from snapshot.model import (
     Json,
     Observation,
 )
-from snapshot.store import canonical, migrate, strict
+from snapshot.store import canonical, kernelfile, migrate, strict
 
 MAX_ARRAYS = 64
 
@@ -35,7 +36,7 @@ _BLOB = re.compile(r"[0-9a-f]{64}")
 LoadArrays = Callable[[Mapping[str, str]], Mapping[str, Array]]
 
 
-def encode(golden: Golden, arrays: Mapping[str, str]) -> dict[str, Json]:
+def encode(golden: Golden[Any], arrays: Mapping[str, str]) -> dict[str, Json]:
     """The signed record of a golden.
 
     Args:
@@ -85,7 +86,7 @@ def encode(golden: Golden, arrays: Mapping[str, str]) -> dict[str, Json]:
         ) from None
 
 
-def decode(record: dict[str, Json], where: str, load: LoadArrays) -> Golden:
+def decode(record: dict[str, Json], where: str, load: LoadArrays) -> Golden[Any]:
     """The golden in a record of the current schema whose digest was checked.
 
     Args:
@@ -102,7 +103,7 @@ def decode(record: dict[str, Json], where: str, load: LoadArrays) -> Golden:
     current = migrate.GOLDEN.current
     strict.integer(record["schema"], "$.schema", where, current, current)
     strict.digest(record["digest"], "$.digest", where)
-    observation = Observation(
+    observation: Observation[Any] = Observation(
         case=strict.key(record["case"], "$.case", where),
         output=KINDS[kind].decode(record, where),
         arrays=load(_arrays(record["arrays"], where)),
@@ -208,5 +209,8 @@ class Kind(NamedTuple):
     decode: Callable[[dict[str, Json], str], Any]
 
 
-KINDS: dict[str, Kind] = {GENERATION: Kind(Generated, _encode_generated, _decode_generated)}
+KINDS: dict[str, Kind] = {
+    GENERATION: Kind(Generated, _encode_generated, _decode_generated),
+    DECODE: Kind(Computed, kernelfile.encode, kernelfile.decode),
+}
 """By the record's "kind"; a new kind is one line here and one branch in the JSON Schema."""

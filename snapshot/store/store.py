@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from snapshot.errors import DamagedGolden, MissingGolden, StoreError
 from snapshot.model import Array, Golden, RecordedFingerprint
@@ -115,7 +116,7 @@ class Store:
         _require_safe(suite, slug, subject, *folders, name)
         return self._path(suite, slug, subject, *folders, name + SUFFIX)
 
-    def read(self, suite: str, slug: str, subject: str, key: str) -> Golden:
+    def read(self, suite: str, slug: str, subject: str, key: str) -> Golden[Any]:
         """The golden of a case.
 
         Its ``observation.arrays`` is a `LazyArrays`: a blob is read and checked when its array
@@ -139,7 +140,7 @@ class Store:
         _agree(stated, (suite, slug, subject, key), path)
         return golden
 
-    def write(self, golden: Golden) -> Change:
+    def write(self, golden: Golden[Any]) -> Change:
         """Write a golden: its blobs first, then its file, each only where it is not there yet.
 
         Equal content, `recorded_by` aside, changes no byte.

@@ -147,7 +147,7 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
     SUITE_TOML.replace("lora-generation", "lora"): (
         "wrong",
         "suites.s.kind",
-        "'lora-gen",
+        "one of grouped-decode, lora-gen",
         "'lora'",
     ),
     SUITE_TOML.replace("suites.s", 'suites."My S"'): (

@@ -163,8 +163,8 @@ def test_a_killed_process_costs_one_batch(smollm2: Path) -> None:
     (first, *_) = batches(2)
     with Worker(suite(smollm2, adapters={}), "float32") as loaded:
         before = loaded.run(first)
-        assert loaded._process is not None and loaded._process.pid is not None
-        os.kill(loaded._process.pid, signal.SIGKILL)
+        assert loaded.process.pid is not None
+        os.kill(loaded.process.pid, signal.SIGKILL)
         with pytest.raises(RunError, match="died with signal 9"):
             loaded.run(first)
         assert loaded.run(first)[0].output == before[0].output

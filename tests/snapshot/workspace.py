@@ -69,7 +69,8 @@ class Workspace:
     def run(self, *arguments: str, **environment: str) -> Run:
         """Runs the command in a process of its own."""
         command = [sys.executable, "-m", "snapshot.cli", *arguments]
-        path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), *_python_path()]))
+        root = Path(__file__).parents[2]
+        path = os.pathsep.join(filter(None, [str(root), str(root / "kernels"), *_python_path()]))
         done = subprocess.run(
             command,
             cwd=self.root,

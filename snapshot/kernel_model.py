@@ -1,0 +1,158 @@
+"""The nouns of kernel suites: frozen, without behaviour of their own.
+
+As in `snapshot.model`: nothing here computes, and torch is never imported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from snapshot.model import Observation, Result
+
+DECODE = "grouped-decode"
+"""The kind of suite; also what stands in its case files."""
+
+OUT, LSE = "out", "lse"
+"""The arrays of a kernel's observation: out [B, Hq, Dv], lse [B, Hq] float32 in nats."""
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One array as a whole.
+
+    Attributes:
+        dtype, shape: as the kernel gave it.
+        digest: sha256 over dtype, shape and bytes (see `store.blob.digest`), 64 hex digits.
+        norm: L2 norm of its finite elements.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    digest: str
+    norm: float
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How far an array is from the float64 oracle. A row is all axes but the last.
+
+    Attributes:
+        compared: elements compared, the finite ones; 0 means that nothing was: never close.
+        rel_l2: the worst row's relative L2 error (absolute where the oracle's row is zero).
+        row: that row: (sequence, head).
+        row_ulp: largest distance in that row, in units in the last place of the array's dtype,
+            from the oracle rounded to it.
+        max_abs: largest absolute error of any element.
+        ulp_p50, ulp_max: median and largest such distance of all elements.
+    """
+
+    compared: int
+    rel_l2: float
+    row: tuple[int, ...]
+    row_ulp: int
+    max_abs: float
+    ulp_p50: float
+    ulp_max: int
+
+
+@dataclass(frozen=True)
+class LseError:
+    """The largest absolute error of the log-sum-exp, in nats, and its row (sequence, head).
+
+    Infinite where exactly one of kernel and oracle is -inf.
+    """
+
+    abs: float
+    row: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Misplaced:
+    """Values that are not finite where the oracle's are, or not its own infinity.
+
+    Attributes:
+        array: ``out`` or ``lse``.
+        count: how many.
+        first: coordinates of the first one in C order: (sequence, head, element).
+        value: that value, as text.
+        pattern: sha256 over the places, 64 hex digits: equal where all of them are.
+    """
+
+    array: str
+    count: int
+    first: tuple[int, ...]
+    value: str
+    pattern: str
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The readable part of one run of one kernel on one case.
+
+    Attributes:
+        lengths: keys of each sequence.
+        out, lse: what it gave; lse is None where it gives none.
+        errors: of `out` against the float64 oracle.
+        baseline: the same of plain torch in the same dtype: how far off is usual.
+        lse_error: of `lse`.
+        misplaced: NaN and infinities where none belong.
+        causes: for a result that is not right: what it depends on and must not (kept out of
+            the files: no such result is recorded).
+    """
+
+    lengths: tuple[int, ...]
+    out: Tensor
+    lse: Tensor | None
+    errors: Errors
+    baseline: Errors
+    lse_error: LseError | None
+    misplaced: tuple[Misplaced, ...] = ()
+    causes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """A case that a subject did not run, and why: neither a pass nor a failure."""
+
+    case: str
+    reason: str
+
+
+KernelObservation = Observation[Computed]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How far a result is from its own golden, bit for bit.
+
+    Attributes:
+        elements: elements whose bits differ; None where the golden keeps only some rows.
+        rows: rows that hold one.
+        of_rows: all rows.
+        compared: elements that the distances below are over, the finite ones.
+        ulp_p50, ulp_max: median and largest distance, in units in the last place.
+        row: the row with the largest.
+    """
+
+    elements: int | None
+    rows: int
+    of_rows: int
+    compared: int
+    ulp_p50: float
+    ulp_max: int
+    row: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class KernelResult(Result):
+    """The verdict on one case of one kernel.
+
+    Attributes:
+        computed: the kernel's figures here and now; None where it gave nothing.
+        recorded: those of its golden.
+        moved: between the two; None where nothing moved or nothing compares.
+    """
+
+    computed: Computed | None = None
+    recorded: Computed | None = None
+    moved: Moved | None = None

@@ -1,0 +1,237 @@
+"""How strictly a kernel is held: bounds on its error, and the rules that loosen them in the open.
+
+The bounds are those a kernel in that dtype keeps when it is right: measured faults (a key
+dropped, a scale 1 % off, an unmerged split) stand well above them, and rounding below.
+"""
+
+from __future__ import annotations
+
+import datetime
+import fnmatch
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
+
+from snapshot.kernel_model import Computed
+from snapshot.model import Finding, Fingerprint
+from snapshot.policy import Allowance, Policy, Rule, check_rules, strictness
+
+REL_L2 = {"float32": 1e-5, "float16": 1e-3, "bfloat16": 5e-3}
+LSE_ABS = {"float32": 1e-5, "float16": 1e-3, "bfloat16": 1e-3}
+BASELINE_RATIO, BASELINE_SLACK = 2.0, 1e-5
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Largest errors allowed; None is the strict default.
+
+    Attributes:
+        rel_l2: of any row, relative; default by dtype (`REL_L2`).
+        max_abs: of any element; default twice the same-dtype baseline's, plus 1e-5.
+        lse_abs: of any log-sum-exp, in nats; default by dtype (`LSE_ABS`).
+    """
+
+    rel_l2: float | None = None
+    max_abs: float | None = None
+    lse_abs: float | None = None
+
+    def resolved(self, dtype: str, baseline_max_abs: float) -> Limits:
+        """The bounds as numbers, for an output of `dtype` whose baseline errs by that much."""
+        usual = BASELINE_RATIO * baseline_max_abs + BASELINE_SLACK
+        return Limits(
+            REL_L2[dtype] if self.rel_l2 is None else self.rel_l2,
+            usual if self.max_abs is None else self.max_abs,
+            LSE_ABS[dtype] if self.lse_abs is None else self.lse_abs,
+        )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """`Bounds` with every default filled in."""
+
+    rel_l2: float
+    max_abs: float
+    lse_abs: float
+
+
+def within(computed: Computed, bounds: Bounds) -> bool:
+    """Whether a kernel's figures are those of a right result."""
+    return not computed.misplaced and not excesses(computed, bounds)
+
+
+def excesses(computed: Computed, bounds: Bounds) -> list[Finding]:
+    """Every bound that a kernel's figures exceed, worst kind of error first."""
+    errors, lse = computed.errors, computed.lse_error
+    limits = bounds.resolved(computed.out.dtype, computed.baseline.max_abs)
+    found: list[Finding] = []
+    if errors.compared == 0:
+        found.append(
+            Finding("compared", "0 elements compared: nothing shows that it is right", got="0")
+        )
+    if errors.rel_l2 > limits.rel_l2:
+        found.append(
+            Finding(
+                "rel_l2",
+                f"{row_name(errors.row)}: rel-L2 {errors.rel_l2:.3g}, bound {limits.rel_l2:.3g}, "
+                f"up to {errors.row_ulp} ulp off",
+                where=row_name(errors.row),
+                got=f"{errors.rel_l2:.4g}",
+                allowed=f"{limits.rel_l2:.4g}",
+            )
+        )
+    if errors.max_abs > limits.max_abs:
+        found.append(
+            Finding(
+                "max_abs",
+                f"an element is {errors.max_abs:.3g} off, bound {limits.max_abs:.3g}, where plain "
+                f"torch is at most {computed.baseline.max_abs:.3g} off",
+                got=f"{errors.max_abs:.4g}",
+                allowed=f"{limits.max_abs:.4g}",
+            )
+        )
+    if lse is not None and lse.abs > limits.lse_abs:
+        found.append(
+            Finding(
+                "lse_abs",
+                f"{row_name(lse.row)}: LSE {lse.abs:.3g} off, bound {limits.lse_abs:.3g}",
+                where=row_name(lse.row),
+                got=f"{lse.abs:.4g}",
+                allowed=f"{limits.lse_abs:.4g}",
+            )
+        )
+    return found
+
+
+def row_name(row: tuple[int, ...]) -> str:
+    """``sequence 1, head 77``."""
+    named = zip(("sequence", "head", "element"), row, strict=False)
+    return ", ".join(f"{name} {index}" for name, index in named) or "the whole"
+
+
+@dataclass(frozen=True)
+class KernelRule(Rule):
+    """A ``relax`` entry of a kernel suite."""
+
+    bounds: Bounds = field(default_factory=Bounds)
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """A ``not_run`` entry: cases that are not run on a device, counted and never a pass.
+
+    Attributes:
+        device: ``cpu`` or ``cuda``...; None: every one.
+        subject: the candidate it holds for; None: every one.
+    """
+
+    where: str
+    case: str
+    reason: str
+    device: str | None = None
+    subject: str | None = None
+
+
+@dataclass(frozen=True)
+class KernelPolicy:
+    """All that a kernel suite says on strictness."""
+
+    tolerance: Bounds = field(default_factory=Bounds)
+    relax: tuple[KernelRule, ...] = ()
+    quarantine: tuple[Rule, ...] = ()
+    allow: tuple[Allowance, ...] = ()
+    not_run: tuple[Exclusion, ...] = ()
+
+    def excluded(self, case: str, subject: str, device: str) -> str | None:
+        """Why a case is not to be run with a candidate on a device; None where it is."""
+        return next(
+            (
+                entry.reason
+                for entry in self.not_run
+                if fnmatch.fnmatchcase(case, entry.case)
+                and entry.device in (None, device)
+                and entry.subject in (None, subject)
+            ),
+            None,
+        )
+
+
+@dataclass(frozen=True)
+class KernelStrictness:
+    """What applies to one case of one kernel; as `policy.Strictness`.
+
+    Attributes:
+        bounds: the suite's, loosened by `relaxed`.
+        tolerance: the suite's own.
+    """
+
+    bounds: Bounds = field(default_factory=Bounds)
+    relaxed: tuple[Rule, ...] = ()
+    quarantine: Rule | None = None
+    expired: tuple[Rule, ...] = ()
+    tolerance: Bounds = field(default_factory=Bounds)
+
+
+_NAMES = tuple(bound.name for bound in fields(Bounds))
+
+
+def kernel_strictness(
+    policy: KernelPolicy,
+    *,
+    case: str,
+    subject: str,
+    environment: Fingerprint | None,
+    day: datetime.date,
+) -> KernelStrictness:
+    """What applies to one case of one kernel on one day in one environment.
+
+    Raises:
+        ConfigError: two rules in force cover the same bound, or two quarantines the same case.
+    """
+
+    def only(rules: Iterable[Rule]) -> tuple[Rule | None, tuple[Rule, ...]]:
+        # The one live rule of a kind, and the expired ones: what quarantines are held to.
+        found = strictness(
+            Policy(quarantine=tuple(rules)),
+            case=case,
+            subject=subject,
+            environment=environment,
+            day=day,
+        )
+        return found.quarantine, found.expired
+
+    bounds, live, expired = policy.tolerance, list[Rule](), list[Rule]()
+    values = {name: getattr(bounds, name) for name in _NAMES}
+    for name in _NAMES:
+        rule, past = only(_setting(policy.relax, name))
+        expired += past
+        if isinstance(rule, KernelRule):
+            values[name] = getattr(rule.bounds, name)
+            live.append(rule)
+    quarantine, past = only(policy.quarantine)
+    return KernelStrictness(
+        Bounds(**values),
+        _distinct(live),
+        quarantine,
+        _distinct([*expired, *past]),
+        policy.tolerance,
+    )
+
+
+def check_kernel_rules(policy: KernelPolicy, cases: Sequence[str]) -> None:
+    """As `policy.check_rules`: every rule matches a case, no two loosen the same thing.
+
+    Raises:
+        ConfigError: naming the rule or the two.
+    """
+    notes = tuple(Allowance(e.where, e.case, "not-run", e.reason) for e in policy.not_run)
+    check_rules(Policy(quarantine=policy.quarantine, allow=(*policy.allow, *notes)), cases)
+    for name in _NAMES:
+        check_rules(Policy(quarantine=tuple(_setting(policy.relax, name))), cases)
+
+
+def _setting(rules: Iterable[KernelRule], bound: str) -> list[KernelRule]:
+    return [rule for rule in rules if getattr(rule.bounds, bound) is not None]
+
+
+def _distinct(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """Each once: one that loosens two bounds was found twice."""
+    return tuple({rule.where: rule for rule in rules}.values())

@@ -1,0 +1,256 @@
+"""The verdict on one case of one kernel: the first rule that matches wins (docs/verdicts.md).
+
+Two questions, kept apart. *Is it right?* The float64 oracle answers, and no golden is needed.
+*Did it move?* The kernel's own golden answers, bit for bit. A result that is right and moved
+passes, and is shown with its error now and then: bits move with a compiler, errors must not.
+
+Pure: what is judged here was run and read elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from snapshot import payload
+from snapshot.errors import GoldensError, StoreError
+from snapshot.fingerprint import numeric_mode_warning
+from snapshot.kernel_model import OUT, Computed, KernelObservation, KernelResult, Misplaced, Moved
+from snapshot.kernel_policy import KernelStrictness, excesses, row_name, within
+from snapshot.model import Finding, Fingerprint, Golden, RecordedFingerprint, Verdict
+
+NONFINITE = "nonfinite"
+"""The finding that an ``allow`` entry accepts: the golden's NaN, at exactly its places."""
+
+GROWN = 1.1
+"""An error this many times the recorded one has grown. Rounding alone moves a worst row's error
+by a few percent when a compiler reorders sums; a fault moves it by far more."""
+
+
+@dataclass(frozen=True)
+class KernelEvidence:
+    """All that is known when one case of one kernel is judged; as `verdict.Evidence`."""
+
+    suite: str
+    case: str
+    subject: str
+    here: Fingerprint | None
+    candidate: KernelObservation | GoldensError
+    golden: Golden[Computed] | StoreError | None = None
+    recorded: RecordedFingerprint | None = None
+    looked_for: str = ""
+    strictness: KernelStrictness = field(default_factory=KernelStrictness)
+    allowed: frozenset[str] = frozenset()
+
+
+def judge_kernel(evidence: KernelEvidence) -> KernelResult:
+    """The verdict on a case, with its findings."""
+    result = _strictly(evidence)
+    rule = evidence.strictness.quarantine
+    if rule is None:
+        return result
+    was = result.verdict.value
+    # Right and never recorded, since what is wrong is refused: it is fixed all the same.
+    if result.verdict.passes or result.verdict is Verdict.MISSING:
+        headline = f"right now ({was}): remove the quarantine {rule}"
+        return replace(result, verdict=Verdict.FIXED, headline=headline)
+    headline = f"{was}: {result.headline}; quarantined: {rule}"
+    return replace(result, verdict=Verdict.QUARANTINED, headline=headline)
+
+
+def judge_alone(evidence: KernelEvidence) -> KernelResult | None:
+    """The verdict where the result is not right, whatever was recorded; None where it is right.
+
+    For recording, and for faults that are injected: no golden is looked at.
+    """
+    if isinstance(evidence.candidate, GoldensError):
+        return _failed(evidence, evidence.candidate.what, evidence.candidate)
+    computed = evidence.candidate.output
+    return _nonfinite(evidence, computed, None) or _wrong(evidence, computed, None)
+
+
+def _strictly(e: KernelEvidence) -> KernelResult:
+    if isinstance(e.candidate, GoldensError):
+        return _failed(e, e.candidate.what, e.candidate)
+    if isinstance(e.golden, StoreError):
+        return _failed(e, f"the golden cannot be read: {e.golden.what}", e.golden)
+    computed, golden = e.candidate.output, e.golden
+    recorded = None if golden is None else golden.observation.output
+    early = (
+        _invalid(e, e.candidate, golden)
+        or _nonfinite(e, computed, recorded)
+        or _wrong(e, computed, recorded)
+    )
+    if early is not None:
+        return early
+    if golden is None or recorded is None:
+        return _result(e, Verdict.MISSING, f"right, and no golden: {e.looked_for}")
+    if (recorded.out, recorded.lse) == (computed.out, computed.lse):
+        return _result(e, Verdict.MATCH, "")
+    try:
+        return _within(e, golden, computed, payload.compare(golden, e.candidate.arrays[OUT]))
+    except StoreError as error:  # blobs are read when they are first needed
+        return _failed(e, f"the golden cannot be read: {error.what}", error)
+    except (ValueError, KeyError) as error:
+        finding = Finding("arrays", str(error), where=e.case)
+        return _result(e, Verdict.ERROR, f"the golden does not fit: {error}", [finding])
+
+
+def _failed(e: KernelEvidence, headline: str, error: GoldensError) -> KernelResult:
+    check = "golden" if isinstance(error, StoreError) else "run"
+    finding = Finding(check, error.what, error.where, error.expected, error.got)
+    return _result(e, Verdict.ERROR, headline, [finding])
+
+
+# ------------------------------------------------------- the rules, in their order
+
+
+def _invalid(
+    e: KernelEvidence, candidate: KernelObservation, golden: Golden[Computed] | None
+) -> KernelResult | None:
+    if golden is None:
+        return None
+    then, now = golden.observation.workload or {}, candidate.workload or {}
+    changed = sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
+    if not changed:
+        return None
+    findings = [
+        Finding(
+            "workload",
+            f"the {name} are not those that were recorded",
+            expected=then.get(name),
+            got=now.get(name),
+        )
+        for name in changed
+    ]
+    what = f"{' and '.join(changed)} changed since the recording, so nothing was compared"
+    return _result(e, Verdict.INVALID, what, findings)
+
+
+def _nonfinite(
+    e: KernelEvidence, computed: Computed, recorded: Computed | None
+) -> KernelResult | None:
+    """NaN where none belongs; equal NaN on both sides is no excuse but under an allowance."""
+    now, then = computed.misplaced, () if recorded is None else recorded.misplaced
+    if not now and not then:
+        return None
+    # While recording there is no golden yet: the allowance alone decides.
+    if NONFINITE in e.allowed and (recorded is None or now == then):
+        return None
+    findings = [_misplaced(bad, "") for bad in now] or [_misplaced(bad, "golden ") for bad in then]
+    causes = "".join(f"; {cause}" for cause in computed.causes)
+    if NONFINITE in e.allowed:
+        causes += "; not at the golden's places, and only those are allowed"
+    return _result(e, Verdict.NONFINITE, findings[0].message + causes, findings)
+
+
+def _misplaced(bad: Misplaced, side: str) -> Finding:
+    values = "value" if bad.count == 1 else "values"
+    what = f"{bad.count} non-finite {values} in {side}{bad.array}, first at {list(bad.first)}"
+    return Finding("nonfinite", what, where=row_name(bad.first), got=bad.value)
+
+
+def _wrong(e: KernelEvidence, computed: Computed, recorded: Computed | None) -> KernelResult | None:
+    findings = excesses(computed, e.strictness.bounds)
+    if recorded is not None and recorded.lse is not None and computed.lse is None:
+        findings.append(Finding("lse", "no LSE is given any more, and the golden has one"))
+    if not findings:
+        return None
+    causes = "".join(f"; {cause}" for cause in computed.causes)
+    return _result(e, Verdict.WRONG, findings[0].message + causes, findings)
+
+
+def _within(
+    e: KernelEvidence, golden: Golden[Computed], computed: Computed, moved: Moved
+) -> KernelResult:
+    recorded = golden.observation.output
+    findings = [Finding("bits", _moved(moved, recorded, computed), where=row_name(moved.row))]
+    grown = _grown(computed, recorded)
+    findings += grown
+    bounds = e.strictness.bounds.resolved(computed.out.dtype, computed.baseline.max_abs)
+    now, then = computed.errors, recorded.errors
+    said = [finding.message for finding in reversed(findings)]
+    if not grown:
+        said.append("error not grown")
+    said.append(
+        f"rel-L2 {now.rel_l2:.3g} now, {then.rel_l2:.3g} recorded, bound {bounds.rel_l2:.3g}"
+    )
+    said.append(
+        f"plain torch {computed.baseline.rel_l2:.3g} now, {recorded.baseline.rel_l2:.3g} recorded"
+    )
+    if not within(computed, e.strictness.tolerance):
+        said += [f"relaxed by {rule}" for rule in e.strictness.relaxed]
+    return _result(e, Verdict.WITHIN, "; ".join(said), findings, moved)
+
+
+def _moved(moved: Moved, recorded: Computed, computed: Computed) -> str:
+    if not moved.rows:
+        which = "of the LSE alone" if recorded.lse != computed.lse else "of no row that is kept"
+        return f"bits moved {which}"
+    if moved.elements is None:
+        how = f"in {moved.rows} of {moved.of_rows} rows"
+        over = f" in {moved.compared} sampled elements"
+    else:
+        total = 1
+        for size in recorded.out.shape:
+            total *= size
+        how = f"in {moved.elements} of {total} elements, {moved.rows} of {moved.of_rows} rows"
+        over = ""
+    return f"bits moved {how}, up to {moved.ulp_max} ulp{over}"
+
+
+def _grown(now: Computed, then: Computed) -> list[Finding]:
+    found = []
+    for name, label in (("rel_l2", "rel-L2"), ("max_abs", "largest absolute")):
+        here, there = getattr(now.errors, name), getattr(then.errors, name)
+        if here > GROWN * there:
+            times = f"{here / there:.2g} times the recorded one" if there else f"{here:.3g}, was 0"
+            what = f"error grown: the {label} error is {times}"
+            found.append(Finding("grown", what, expected=f"{there:.4g}", got=f"{here:.4g}"))
+    return found
+
+
+# ------------------------------------------------------------------------ pieces
+
+
+def _notes(e: KernelEvidence) -> tuple[str, ...]:
+    notes = [f"rule expired on {r.expires}: {r.where}, {r.owner}" for r in e.strictness.expired]
+    if e.here is not None and e.recorded is not None:
+        warning = numeric_mode_warning(e.recorded.fingerprint, e.here)
+        notes += [warning] if warning else []
+    if isinstance(e.candidate, GoldensError):
+        return tuple(notes)
+    computed = e.candidate.output
+    if computed.lse is None:
+        notes.append("not checked: the kernel gives no LSE")
+    if computed.misplaced and NONFINITE in e.allowed:
+        places = ", ".join(f"{bad.count} in {bad.array}" for bad in computed.misplaced)
+        notes.append(f"masked by an allow entry, and not compared: non-finite values, {places}")
+    return tuple(notes)
+
+
+def _result(
+    e: KernelEvidence,
+    verdict: Verdict,
+    headline: str,
+    findings: Sequence[Finding] = (),
+    moved: Moved | None = None,
+) -> KernelResult:
+    golden = e.golden if isinstance(e.golden, Golden) else None
+    ran = None if isinstance(e.candidate, GoldensError) else e.candidate
+    needed = verdict.passes and ran is not None and not within(ran.output, e.strictness.tolerance)
+    return KernelResult(
+        suite=e.suite,
+        case=e.case,
+        subject=e.subject,
+        slug=None if e.here is None else e.here.slug,
+        golden_slug=None if golden is None else golden.slug,
+        verdict=verdict,
+        headline=headline,
+        findings=tuple(findings),
+        notes=_notes(e),
+        relaxed=tuple(rule.where for rule in e.strictness.relaxed if needed),
+        computed=None if ran is None else ran.output,
+        recorded=None if golden is None else golden.observation.output,
+        moved=moved,
+    )

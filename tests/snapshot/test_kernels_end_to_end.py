@@ -1,0 +1,191 @@
+"""Kernels through the command line: recorded, verified, caught; what dies costs its own case."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+from tests.snapshot.workspace import Workspace
+
+FAKE = "tests.snapshot.fake_kernels"
+SMALL = ["B2-H4-2-D16-16-S8-float16", "B2-H4-2-D16-16-S9-bfloat16"]
+
+
+class Kernels(Workspace):
+    """A project with one kernel suite `k`."""
+
+    @classmethod
+    def of(cls, root: Path, candidates: list[str], cases: list[str], more: str = "") -> Kernels:
+        names = [name if name.isidentifier() else f"{FAKE}:{name[1:]}" for name in candidates]
+        (root / "goldens.toml").write_text(
+            f'[suites.k]\nkind = "grouped-decode"\ndevice = "cpu"\ntimeout = 30\n'
+            f"candidates = {json.dumps(names)}\ncases = {json.dumps(cases)}\n{more}"
+        )
+        return cls(root)
+
+    def results(self, *arguments: str, **environment: str) -> dict[str, dict[str, Any]]:
+        """By case key: its result, of a suite with one candidate."""
+        done = self.run("verify", "--json", *arguments, **environment)
+        return {row["case"]: row for run in done.json["runs"] for row in run["results"]}
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Kernels:
+    """Two candidates, one of which does not support a case; not to be changed."""
+    root = tmp_path_factory.mktemp("k") / "kernel goldens"
+    root.mkdir()
+    kernels = Kernels.of(root, ["triton", "sdpa"], [*SMALL, "B2-H4-2-D16-16-S9-float16-sinks"])
+    done = kernels.run("record", "--json")
+    assert done.code == 0, done.err
+    assert [len(run["changes"]) for run in done.json] == [2, 1, 1, 1]
+    assert done.json[2]["not_run"] == {"B2-H4-2-D16-16-S9-float16-sinks": "no sinks"}
+    return kernels
+
+
+def test_recorded_kernels_match_and_nothing_is_written(recorded: Kernels) -> None:
+    before = recorded.tree()
+    done = recorded.run("verify", "--json", CI="true")
+    assert done.code == 0, done.out
+    verdicts = [row["verdict"] for run in done.json["runs"] for row in run["results"]]
+    assert verdicts == ["MATCH"] * 5
+    assert [run["not_run"] for run in done.json["runs"]][2] != {}
+    said = recorded.run("verify", "*-sinks").out
+    assert "not run: 1 case: no sinks" in said and "1 cases: 1 MATCH, 1 not run" in said
+    assert recorded.tree() == before
+    checked = recorded.run("check")
+    assert checked.code == 0 and "5 goldens, every one sound" in checked.out
+
+
+def test_only_what_was_not_run_is_no_pass(recorded: Kernels, tmp_path: Path) -> None:
+    kernels = Kernels.of(tmp_path, ["sdpa"], ["B2-H4-2-D16-16-S9-float16-sinks"])
+    assert kernels.run("verify").code == 4
+
+
+def test_status_counts_by_kernel(recorded: Kernels) -> None:
+    done = recorded.run("status", "--json")
+    (suite,) = done.json
+    counts = [(r["subjects"], r["cases"], r["configured"]) for r in suite["recorded"]]
+    assert counts == [(["sdpa"], 1, 1), (["triton"], 1, 1), (["sdpa"], 1, 2), (["triton"], 2, 2)]
+    assert "triton, 2 of 2 recorded" in recorded.run("status").out
+
+
+def test_a_second_record_changes_no_byte(recorded: Kernels) -> None:
+    before = recorded.tree()
+    done = recorded.run("record", "--repeat", "1")
+    assert done.code == 0 and "unchanged" in done.out and "created" not in done.out
+    assert recorded.tree() == before
+
+
+def test_missing_elsewhere_and_damage(recorded: Kernels, tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(recorded.root, tmp_path / "copy")
+    kernels = Kernels(tmp_path / "copy")
+    done = kernels.run("verify", SMALL[0], "--json", OMP_NUM_THREADS="2")
+    assert done.code == 3
+    assert {r["verdict"] for run in done.json["runs"] for r in run["results"]} == {"MISSING"}
+    path = next(kernels.store.glob(f"k/*/triton/{SMALL[0]}.json"))
+    path.write_text(path.read_text().replace("float16", "float61", 1))
+    assert kernels.run("check").code == 1
+    found = kernels.run("verify", SMALL[0], "--json").json["runs"][0]["results"][0]
+    assert found["verdict"] == "ERROR" and "cannot be read" in found["headline"]
+    assert kernels.run("record", "--new-only").code == 1  # damage is never overwritten
+
+
+def test_what_goes_wrong_costs_its_own_case(tmp_path: Path) -> None:
+    """An exception, a death and a hang; the run goes on in a fresh process."""
+    said = {
+        8: "the kernel raised ValueError: no such tile",
+        9: "the kernel's process died with exit code 11",
+        10: "timed out after 3 s",
+    }
+    cases = {length: f"B2-H4-2-D16-16-S{length}-float16" for length in (8, 9, 10, 11)}
+    kernels = Kernels.of(tmp_path, [":fragile"], list(cases.values()))
+    text = (tmp_path / "goldens.toml").read_text().replace("timeout = 30", "timeout = 3")
+    (tmp_path / "goldens.toml").write_text(text)
+    found = kernels.results()
+    assert [found[key]["verdict"] for key in cases.values()] == ["ERROR"] * 3 + ["MISSING"]
+    assert {length: found[cases[length]]["headline"] for length in said} == said
+
+
+def test_moved_bits_are_within_and_shown(tmp_path: Path) -> None:
+    kernels = Kernels.of(tmp_path, [":one_ulp_if_asked"], SMALL[:1])
+    assert kernels.run("record", "--repeat", "1").code == 0
+    found = kernels.results(FAKE_ULP="1")[SMALL[0]]
+    assert found["verdict"] == "WITHIN"
+    assert "bits moved in 1 of 128 elements, 1 of 8 rows, up to 1 ulp" in found["headline"]
+    assert found["moved"]["elements"] == 1 and found["computed"]["errors"]["compared"] == 128
+
+
+def test_another_environment_of_this_machine_moves_bits_and_no_error(tmp_path: Path) -> None:
+    """oneDNN without its newest instructions: another fingerprint, right all the same."""
+    kernels = Kernels.of(tmp_path, ["torch"], ["B2-H16-1-D64-64-S100-float16"])
+    done = kernels.run("record", "--repeat", "1", "--json")
+    assert done.code == 0, done.err
+    other = {"ONEDNN_MAX_CPU_ISA": "AVX2"}
+    against = ("verify", "--against", done.json[0]["fingerprint"], "--json")
+    there = kernels.run(*against, **other).json["runs"][0]
+    assert kernels.run("verify", **other).code in (0, 3)  # 0: a machine without those
+    (result,) = there["results"]
+    assert result["verdict"] in ("MATCH", "WITHIN"), result
+    if result["verdict"] == "WITHIN":
+        assert "bits moved in" in result["headline"] and there["fingerprint"] != there["golden"]
+        assert "numeric mode differs from recording" in result["notes"][0]
+
+
+def test_other_bits_in_a_fresh_process_are_refused_but_where_allowed(tmp_path: Path) -> None:
+    kernels = Kernels.of(tmp_path, [":another_bit_each_process"], SMALL[:1])
+    done = kernels.run("record")
+    assert done.code == 1
+    assert "unstable: a fresh process gives other bits in 1 of 8 rows, up to 1 ulp" in done.out
+    allow = '[[suites.k.allow]]\ncase = "*"\nfinding = "unstable"\nreason = "atomics"\n'
+    done = Kernels.of(tmp_path, [":another_bit_each_process"], SMALL[:1], allow).run(
+        "record", "--json"
+    )
+    assert done.code == 0
+    (floor,) = done.json[0]["calibration"].values()
+    assert floor == {"repeats": {"moved": 1, "ulp_max": 1}}
+
+
+def test_a_quarantined_failure_is_counted_and_its_golden_not_recorded(tmp_path: Path) -> None:
+    """And an exclusion is counted."""
+    rule = (
+        '[[suites.k.not_run]]\ncase = "*-S9-*"\ndevice = "cpu"\nreason = "slow there"\n'
+        '[[suites.k.quarantine]]\ncase = "*-S8-*"\nreason = "r"\nissue = "i"\nowner = "@o"\n'
+        "expires = 2100-01-01\n"
+    )
+    kernels = Kernels.of(tmp_path, [":off_at_length_8"], SMALL, rule)
+    done = kernels.run("record", "--repeat", "1")
+    assert done.code == 0 and "not recorded: quarantined: WRONG" in done.out
+    assert "not recorded: slow there (1)" in done.out
+    verdicts = {key: row["verdict"] for key, row in kernels.results().items()}
+    assert verdicts == {SMALL[0]: "QUARANTINED"}
+
+
+def test_a_name_that_is_no_kernel(tmp_path: Path) -> None:
+    unknown = Kernels.of(tmp_path, ["nosuch"], SMALL).run("verify")
+    assert unknown.code == 2 and "no kernel has this name" in unknown.err
+
+
+def test_a_kernel_beside_goldens_toml_is_found(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("from grouped_decode.mutants import unharmed as kernel\n")
+    kernels = Kernels.of(tmp_path, [], SMALL[:1])
+    text = (tmp_path / "goldens.toml").read_text().replace("[]", '["mine:kernel"]')
+    (tmp_path / "goldens.toml").write_text(text)
+    assert kernels.run("record", "--repeat", "1").code == 0
+    assert kernels.results()[SMALL[0]]["verdict"] == "MATCH"
+
+
+def test_options_of_generation_are_refused_in_words(recorded: Kernels) -> None:
+    outputs = recorded.run("verify", "--from", "x.jsonl", "--against", "s")
+    assert outputs.code == 2 and "recorded outputs are of one suite" in outputs.err
+    batch = recorded.run("verify", "--batch-size", "3")
+    assert batch.code == 2 and "no batch size" in batch.err
+    dtype = recorded.run("verify", "--dtype", "float32")
+    assert dtype.code == 2 and "suites.k.dtypes" in dtype.err
