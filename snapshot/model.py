@@ -306,6 +306,21 @@ class Distance:
 
 
 @dataclass(frozen=True)
+class RowErrors:
+    """Errors of a kernel's output by row, for a heat map.
+
+    Attributes:
+        quantity: what the values are, ``rel-L2 against the float64 oracle``.
+        values: by sequence, then by head; None where a row holds NaN or an infinity.
+        bound: above which a row is wrong; None where there is none.
+    """
+
+    quantity: str
+    values: tuple[tuple[float | None, ...], ...]
+    bound: float | None = None
+
+
+@dataclass(frozen=True)
 class Step:
     """One generated token, on the golden's and on the candidate's side.
 
@@ -425,6 +440,7 @@ class Result:
         relaxed: the relax rules (file and key) that a WITHIN rests on.
         attribution: who moved, where that was looked into.
         steps: what both sides did around the difference.
+        rows: errors by (sequence, head), of a kernel.
     """
 
     suite: str
@@ -444,6 +460,7 @@ class Result:
     relaxed: tuple[str, ...] = ()
     attribution: Attribution | None = None
     steps: tuple[Step, ...] = ()
+    rows: RowErrors | None = None
 
 
 @dataclass(frozen=True)
@@ -469,3 +486,4 @@ class Observed:
     rms: float | None = None
     max: float | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
+    rows: RowErrors | None = None

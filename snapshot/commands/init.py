@@ -43,7 +43,7 @@ logprob = "calibrated"            # the noise measured at recording; or { max = 
 # owner = "@team"
 # expires = 2027-03-01
 
-# Decode attention kernels, held to a float64 oracle and to their own bits (goldens[kernels]):
+# Decode attention kernels, held to a float64 oracle and to their own bits (extra: kernels):
 # [suites.decode]
 # kind = "grouped-decode"
 # candidates = ["triton", "sdpa"]
@@ -55,8 +55,16 @@ logprob = "calibrated"            # the noise measured at recording; or { max = 
 """
 
 
+ATTRIBUTES = """\
+# Goldens are compared byte by byte, and read by people as `goldens diff` shows them.
+*.json text eol=lf linguist-generated
+# A blob is named by its content: two branches never change the same one.
+*.zst -text -merge diff=goldens linguist-generated
+"""
+
+
 def init(folder: Path) -> list[Path]:
-    """Writes goldens.toml and, where there is none, prompts.jsonl.
+    """Writes goldens.toml, .gitattributes for the goldens and, where there is none, prompts.jsonl.
 
     Returns:
         The files that were written.
@@ -76,4 +84,9 @@ def init(folder: Path) -> list[Path]:
     if not prompts.exists():
         prompts.write_text(PROMPTS, encoding="utf-8")
         written.append(prompts)
+    attributes = folder / "goldens" / ".gitattributes"
+    if not attributes.exists():
+        attributes.parent.mkdir(exist_ok=True)
+        attributes.write_text(ATTRIBUTES, encoding="utf-8")
+        written.append(attributes)
     return written

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from snapshot.metrics.words import Run, word_diff
+from snapshot.metrics.words import word_diff
 from snapshot.model import REFERENCE, Finding, Json, Result, Verdict
 from snapshot.report.attribution import attribution_lines
+from snapshot.report.excerpt import around_first
 from snapshot.report.plain import QUOTE, visible
 from snapshot.verification import Held, Verification
 
@@ -23,7 +24,6 @@ _STYLES = {
     Verdict.MISSING: "yellow",
     Verdict.QUARANTINED: "magenta",
 }
-_BEFORE, _AFTER = 48, 96  # characters shown around a difference
 _LONGEST = 600  # characters of any one sentence
 _WORDLESS = (Verdict.MATCH, Verdict.INVALID)  # nothing differs, or nothing was compared
 _WIDTH = max(len(verdict.value) for verdict in Verdict)
@@ -93,7 +93,7 @@ def _words(result: Result, indent: str) -> Iterator[Text]:
     if result.golden_text is None or result.candidate_text is None:
         return
     line = Text(indent)
-    for run in _window(_whole(word_diff(result.golden_text, result.candidate_text))):
+    for run in around_first(word_diff(result.golden_text, result.candidate_text)):
         if run.equal:
             line.append(visible(run.golden))
         else:  # git's notation for word differences, readable without colour
@@ -102,44 +102,6 @@ def _words(result: Result, indent: str) -> Iterator[Text]:
             if run.candidate:
                 line.append(f"{{+{visible(run.candidate)}+}}", "green")
     yield line
-
-
-def _whole(runs: list[Run]) -> list[Run]:
-    """Differences that only white space or punctuation parts, as one: easier to read."""
-    joined: list[Run] = []
-    for i, run in enumerate(runs):
-        between = run.equal and 0 < i < len(runs) - 1 and not any(map(str.isalnum, run.golden))
-        if joined and not joined[-1].equal and (between or not run.equal):
-            last = joined[-1]
-            joined[-1] = Run(last.golden + run.golden, last.candidate + run.candidate)
-        else:
-            joined.append(run)
-    return joined
-
-
-def _window(runs: list[Run]) -> Iterator[Run]:
-    """The first difference with what stands around it, cut to fit."""
-    first = next((i for i, run in enumerate(runs) if not run.equal), len(runs))
-    left = _AFTER
-    for i, run in enumerate(runs[max(first - 1, 0) :], start=max(first - 1, 0)):
-        if i < first:
-            text = run.golden
-            kept = text if len(text) <= _BEFORE else "…" + text[-_BEFORE:]
-            yield Run(kept, kept)
-        elif left <= 0:
-            yield Run("…", "…")
-            return
-        elif run.equal:
-            kept = run.golden if len(run.golden) <= left else run.golden[:left] + "…"
-            left -= len(kept)
-            yield Run(kept, kept)
-        else:
-            sides = [
-                side if len(side) <= left else side[:left] + "…"
-                for side in (run.golden, run.candidate)
-            ]
-            left -= max(map(len, sides))
-            yield Run(*sides)
 
 
 def finding_line(finding: Finding) -> str:

@@ -91,12 +91,13 @@ def encode(array: Array) -> bytes:
     return b"".join((_FRAME.pack(_MAGIC, len(header)), header, payload))
 
 
-def decode(data: bytes, expected: str, where: str) -> Array:
+def decode(data: bytes, expected: str | None, where: str) -> Array:
     """The array in the bytes of a blob file; it is read-only.
 
     Args:
         data: the file's bytes.
-        expected: its digest, which is its name.
+        expected: its digest, which is its name; None where the name is another's (git's
+            textconv).
         where: its path, for messages.
 
     Raises:
@@ -112,7 +113,7 @@ def decode(data: bytes, expected: str, where: str) -> Array:
     if len(content) != size:
         raise _damaged("its payload has another size", where, f"{size} bytes", len(content))
     actual = _digest(dtype.name, shape, content)
-    if actual != expected:
+    if expected is not None and actual != expected:
         raise _damaged("its content is not what its name says", where, expected, actual)
     return np.frombuffer(content, dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
 

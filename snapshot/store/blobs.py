@@ -102,8 +102,12 @@ class LazyArrays(Mapping[str, Array]):
             DamagedGolden: its blob is missing or not intact.
         """
         if name not in self._loaded:
-            self._loaded[name] = self._blobs.read(self.digests[name], self._referrer)
+            self._loaded[name] = self.glance(name)
         return self._loaded[name]
+
+    def glance(self, name: str) -> Array:
+        """As ``[name]``, but not kept: for going through many large arrays one by one."""
+        return self._blobs.read(self.digests[name], self._referrer)
 
     def __contains__(self, name: object) -> bool:
         return name in self.digests

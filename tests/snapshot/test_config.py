@@ -307,7 +307,7 @@ def test_the_nearest_file_above_is_found(tmp_path: Path) -> None:
 def test_what_init_writes_loads(tmp_path: Path) -> None:
     folder = tmp_path / "my project" / "golden"
     written = init(folder)
-    assert [path.name for path in written] == ["goldens.toml", "prompts.jsonl"]
+    assert [path.name for path in written] == ["goldens.toml", "prompts.jsonl", ".gitattributes"]
     config = load(written[0])
     (plan,) = plans(config, ())
     assert len(plan.cases) == 2

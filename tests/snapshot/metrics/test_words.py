@@ -61,3 +61,20 @@ def test_ten_thousand_unrelated_lines_take_seconds() -> None:
 
 def test_a_line_of_two_megabytes_takes_seconds() -> None:
     assert _seconds("ab " * 700_000, "ba " * 700_000) < 5
+
+
+def test_one_character_in_two_megabytes_is_one_small_difference() -> None:
+    for unit in ("word after word, ", "x"):  # many words, and one word
+        golden = unit * (2_000_000 // len(unit))
+        candidate = golden[:1_000_000] + "Z" + golden[1_000_001:]
+        assert _seconds(golden, candidate) < 5
+        (run,) = (run for run in word_diff(golden, candidate) if not run.equal)
+        assert len(run.golden) < 20 and "Z" in run.candidate
+
+
+@given(st.text(alphabet="ab c", max_size=8), st.text(alphabet="ab c", max_size=8))
+def test_a_word_of_thousands_of_characters_is_cut(golden: str, candidate: str) -> None:
+    frame = "long" * 300
+    runs = word_diff(frame + golden + frame, frame + candidate + frame)
+    assert "".join(run.golden for run in runs) == frame + golden + frame
+    assert "".join(run.candidate for run in runs) == frame + candidate + frame

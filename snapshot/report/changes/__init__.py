@@ -1,0 +1,1 @@
+"""What changed between two states of the goldens: one format, one file."""
