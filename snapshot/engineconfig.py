@@ -80,17 +80,17 @@ class EngineConfig:
         """The key, from the environment.
 
         Raises:
-            UsageError: the variable that should hold it is not set.
+            UsageError: the variable that should hold it is not set, or no header can hold it.
         """
         if self.api_key_env is None:
             return None
-        key = os.environ.get(self.api_key_env)
-        if not key:
+        key = os.environ.get(self.api_key_env, "")
+        if not key.isascii() or not key.isprintable() or not key:
             raise UsageError(
                 "the engine's API key is not set",
                 where=f"{self.where}.api_key_env",
-                expected=f"the environment variable {self.api_key_env}",
-                got="not set" if key is None else "empty",
+                expected=f"printable ASCII in the environment variable {self.api_key_env}",
+                got="something else, which is not shown" if key else "nothing",
             )
         return key
 
@@ -107,9 +107,9 @@ def checked_url(url: str, where: str) -> str:
         _ = parts.port
     except ValueError:
         raise ConfigError("wrong value", where=where, expected=expected, got=ascii(url)) from None
-    if parts.username is not None or parts.password is not None:
+    if parts.username is not None or parts.password is not None or parts.query:
         raise ConfigError(
-            "a user or password in an address would stand in every report",
+            "a password or a query in an address would stand in every report",
             where=where,
             expected="the key in an environment variable that api_key_env names",
             got="an address with credentials",

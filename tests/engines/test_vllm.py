@@ -19,6 +19,8 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(1500)]
 BF16 = ("multi-lora", "--against", SLUG.format("bfloat16", 3))
 PASSING = {"MATCH", "VARIANT", "TIE"}
 
+# One row at a time: in a batch with adapter rows, this vLLM answers base rows wrongly (seen with 8
+# at once: parted where the golden's margin is 2.25, logprobs off by up to 2.1; alone they match).
 TOML = """
 [engines.vllm]
 kind = "openai"

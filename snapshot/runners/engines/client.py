@@ -88,7 +88,7 @@ class Client:
                 raise RunError(
                     f"no answer in {self._timeout:g} s", where=f"{method} {url}"
                 ) from None
-            except httpx.HTTPError as error:
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
                 if last:
                     raise self._gone(method, url, error, before) from None
             else:
@@ -124,7 +124,7 @@ class Client:
                 after = float(answer.headers.get("Retry-After", "0"))
             return answer.status_code, after, bytes(data)
 
-    def _gone(self, method: str, url: str, error: httpx.HTTPError, before: str) -> RunError:
+    def _gone(self, method: str, url: str, error: Exception, before: str) -> RunError:
         said = self._safe(str(error)) or type(error).__name__
         earlier = f"; before that it said {before}" if before else ""
         return RunError(
