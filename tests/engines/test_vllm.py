@@ -16,7 +16,8 @@ from tests.engines.conftest import MODEL, ROOT, SLUG, Repository, command, servi
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1500)]
 
-BF16 = ("multi-lora", "--against", SLUG.format("bfloat16", 3))
+BF16 = ("--against", SLUG.format("bfloat16", 3))
+NEVER = ("--attribute", "never")
 PASSING = {"MATCH", "VARIANT", "TIE"}
 
 # One row at a time: in a batch with adapter rows, this vLLM answers base rows wrongly (seen with 8
@@ -96,14 +97,11 @@ def test_an_adapter_left_out_is_an_error_and_no_base_row(repository: Repository)
         assert (verdict == "ERROR") == key.startswith("haiku"), (key, verdict)
 
 
-NEVER = ("--attribute", "never")
-
-
 def test_its_own_goldens_say_that_it_did_not_move(url: str, tmp_path: Path) -> None:
     store = tmp_path / "goldens"
     shutil.copytree(ROOT / "goldens", store)
     copy = Repository.with_engines(tmp_path, TOML.replace("URL", url), store)
-    against = (*BF16[1:], "haiku/*", "--engine", "vllm")
+    against = (*BF16, "haiku/*", "--engine", "vllm")
     recording = copy.start("record", *against)
     out, err = recording.communicate(timeout=900)
     assert recording.returncode == 0, out + err
