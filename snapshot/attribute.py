@@ -29,8 +29,16 @@ ENVIRONMENT = "environment"
 
 
 def deviates(e: Evidence, c: Comparison) -> bool:
-    """Whether the candidate is known not to do what the reference does here and now."""
-    return e.now is not None and _follows(e, c, e.now) is False
+    """Whether the candidate is known to be at fault, be it ever so near to the golden.
+
+    Only what proves that: a candidate near the golden and far from the reference here and now
+    did not move, the reference did. Nothing proves it against the golden's own bits.
+    """
+    now = e.now
+    if now is None or _identical(c) or (e.own_code and now.candidate_batch is None):
+        return False
+    here = now.candidate_batch or now.golden_batch
+    return here is not None and _proven(e, Comparison.of(here, c.candidate), now) is False
 
 
 def attribution(e: Evidence, c: Comparison) -> Attribution | None:
@@ -130,14 +138,21 @@ def _follows(e: Evidence, c: Comparison, now: Now) -> bool | None:
     if here is None:
         return None
     own = Comparison.of(here, c.candidate)
-    bound = _bound(e, own)
+    proven = _proven(e, own, now)
+    return _alike(e, own, _bound(e, own), now) if proven is None else proven
+
+
+def _proven(e: Evidence, own: Comparison, now: Now) -> bool | None:
+    """What is certain of a candidate beside the reference here and now; None: nothing is."""
     if _same_code_and_batch(e, own):
-        return own.same_output and own.within(bound)
-    if own.same_output and own.distance is not None and own.distance.max == 0:
+        return own.same_output and own.within(_bound(e, own))
+    if _identical(own):
         return True
-    if any(test.significant for test in now.tests):
-        return False
-    return _alike(e, own, bound, now)
+    return False if any(test.significant for test in now.tests) else None
+
+
+def _identical(c: Comparison) -> bool:
+    return c.same_output and c.distance is not None and c.distance.max == 0
 
 
 def _alike(e: Evidence, own: Comparison, bound: Floor, now: Now) -> bool | None:

@@ -58,13 +58,15 @@ def tests(
 
     Args:
         cases: in any order.
-        scored: by case key; a case without is left out.
+        scored: by case key; a case without is left out, and one whose sides did not all score
+            the same prompt, or not in numbers.
         exact: whether the reference is float32 itself, so that it has no error to compare with.
     """
     groups: dict[str, list[Scored]] = {}
     for case in cases:
-        if case.key in scored:
-            groups.setdefault(case.adapter or BASE, []).append(scored[case.key])
+        rows = groups.setdefault(case.adapter or BASE, [])
+        if case.key in scored and _sound(scored[case.key]):
+            rows.append(scored[case.key])
     found: dict[str, list[_Answer]] = {name: [] for name in groups}
     for name, rows in groups.items():
         if name != BASE:
@@ -159,6 +161,13 @@ def _test(answer: _Answer, adjusted: Mapping[str, float]) -> GroupTest:
     )
 
 
+def _sound(row: Scored) -> bool:
+    sides = [row.candidate, row.reference, row.truth, *([] if row.base is None else [row.base])]
+    if len({side.output.prompt_ids for side in sides}) > 1:
+        return False
+    return all(np.isfinite(values).all() for values in _aligned(*sides))
+
+
 def _aligned(first: Observation, *others: Observation) -> list[Array]:
     """Logprobs of the prompt and of the tokens that all sides have in common, float64 [n]."""
     sides = (first, *others)
@@ -183,11 +192,10 @@ def _shared(a: Observation, b: Observation) -> int:
 
 
 def comparable(observation: Observation) -> bool:
-    """Whether a candidate tells enough to be tested: token ids, and logprobs of prompt and
-    answer."""
-    arrays = observation.arrays
+    """Whether a candidate tells enough to be tested: the ids and logprobs of prompt and answer."""
+    output, arrays = observation.output, observation.arrays
     return (
-        observation.output.token_ids is not None
+        None not in (output.token_ids, output.prompt_ids)
         and "prompt_logprobs" in arrays
         and "logprobs" in arrays
     )

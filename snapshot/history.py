@@ -99,6 +99,24 @@ def _read(path: Path) -> Iterator[Observed]:
     except (OSError, UnicodeDecodeError):
         return
     for line in lines:
-        with contextlib.suppress(ValueError, TypeError):
-            entry: Json = json.loads(line)
-            yield Observed(**entry)
+        with contextlib.suppress(ValueError, TypeError, OverflowError, RecursionError):
+            entry = Observed(**json.loads(line))
+            if _sound(entry):
+                yield entry
+
+
+def _sound(entry: Observed) -> bool:
+    """Whether every attribute is what `Observed` says. Raises for a day that is none."""
+    texts = (entry.suite, entry.subject, entry.slug, entry.case, entry.verdict)
+    numbers = [n for n in (entry.rms, entry.max) if n is not None]
+    datetime.date.fromisoformat(entry.day)
+    return (
+        all(isinstance(text, str) for text in texts)
+        and isinstance(entry.strict, bool)
+        and isinstance(entry.scores, dict)
+        and all(map(_number, [*numbers, *entry.scores.values()]))
+    )
+
+
+def _number(value: Json) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import datetime
 import fnmatch
+import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from snapshot.model import Observed
+from snapshot.calibrate import Floor
+from snapshot.model import Fingerprint, Observed, Verdict
 from snapshot.policy import Policy, Rule, Tolerance
 
 TOLERANCE, RELAX, QUARANTINE = "tolerance", "relax", "quarantine"
 
 _FEW = 4  # cases that a proposal names one by one
+
+_PASSING = frozenset(v.value for v in Verdict if v.passes) - {Verdict.QUARANTINED.value}
+_UNHELD = _PASSING | {Verdict.FIXED.value}  # how a case ends that needs no quarantine
 
 
 @dataclass(frozen=True)
@@ -59,19 +64,22 @@ def ledger(
     history: Iterable[Observed],
     day: datetime.date,
     *,
-    since: dict[str, datetime.date],
-    floor: float,
+    since: Mapping[str, datetime.date],
+    floor: Floor,
+    environments: Mapping[str, Fingerprint],
 ) -> list[Entry]:
     """Every relaxation of a suite.
 
     Args:
         cases: the configured case keys.
-        history: of any suite; others are skipped.
+        history: of any suite and case; others are skipped.
         since: by `Rule.where`: the day it was committed.
-        floor: the largest logprob noise that is recorded, in nats: what strictness allows
-            where the suite gives no bound of its own; 0.0 where unknown.
+        floor: the largest logprob noise that is recorded: what strictness allows where the
+            suite gives no bound of its own; 0.0 where unknown.
+        environments: by slug, as far as known: where a rule's condition holds.
     """
-    seen = [entry for entry in history if entry.suite == suite]
+    configured = frozenset(cases)
+    seen = [entry for entry in history if entry.suite == suite and entry.case in configured]
     found: list[Entry] = []
     if policy.tolerance != Tolerance():
         advice = [
@@ -87,10 +95,11 @@ def ledger(
     rules = [(RELAX, rule) for rule in policy.relax]
     rules += [(QUARANTINE, rule) for rule in policy.quarantine]
     for kind, rule in rules:
-        covered = [entry for entry in seen if _about(rule, entry)]
-        needing = [entry for entry in covered if not entry.strict]
+        needs = functools.partial(_needs, rule if kind == RELAX else None, policy.tolerance)
+        covered = [e for e in seen if _about(rule, e, environments.get(e.slug), needs(e))]
+        needing = [entry for entry in covered if needs(entry)]
         about = [case for case in cases if fnmatch.fnmatchcase(case, rule.case)]
-        advice = _needless(rule, covered, needing) + _narrower(rule, about, needing)
+        advice = _needless(rule, covered, needing) + _narrower(rule, cases, about, needing)
         if kind == RELAX:
             advice += _raised(rule.tolerance, policy.tolerance, covered, floor)
         found.append(
@@ -109,8 +118,41 @@ def ledger(
     return found
 
 
-def _about(rule: Rule, entry: Observed) -> bool:
-    return fnmatch.fnmatchcase(entry.case, rule.case) and rule.subject in (None, entry.subject)
+def _about(rule: Rule, entry: Observed, where: Fingerprint | None, needed: bool) -> bool:
+    """Whether the rule covered this observation. Where its condition cannot be told, only what
+    speaks for the rule counts."""
+    if where is None and rule.when.terms:
+        known = fnmatch.fnmatchcase(entry.case, rule.case)
+        return known and rule.subject in (None, entry.subject) and needed
+    return rule.covers(entry.case, entry.subject, where)
+
+
+def _needs(relax: Rule | None, suite: Tolerance, entry: Observed) -> bool:
+    """Whether it would have failed without a rule that relaxes, or without a quarantine (None)."""
+    if relax is None:
+        return entry.verdict not in _UNHELD
+    if entry.strict:
+        return False
+    loosened = relax.tolerance
+    if entry.verdict != Verdict.WITHIN.value or loosened == Tolerance():  # a kernel's bounds
+        return True
+    text = loosened.text is not None and not _text_within(suite, entry)
+    return text or (loosened.logprob is not None and not _logprob_within(suite, entry))
+
+
+def _text_within(suite: Tolerance, entry: Observed) -> bool:
+    """Whether the suite's own tolerance lets the texts pass, which may be equal."""
+    if not entry.scores or suite.text is None:
+        return not entry.scores
+    return entry.scores.get(suite.text.metric, -math.inf) >= suite.text.rouge_l
+
+
+def _logprob_within(suite: Tolerance, entry: Observed) -> bool:
+    """Whether the suite's own tolerance surely lets the logprobs pass."""
+    if suite.logprob is None:
+        return not entry.max
+    pairs = ((suite.logprob.max, entry.max), (suite.logprob.rms, entry.rms))
+    return all(bound is None or (value or 0.0) <= bound for bound, value in pairs)
 
 
 def _worst(tolerance: Tolerance, covered: Sequence[Observed]) -> str:
@@ -140,7 +182,9 @@ def _needless(rule: Rule, covered: Sequence[Observed], needing: Sequence[Observe
     ]
 
 
-def _narrower(rule: Rule, about: Sequence[str], needing: Sequence[Observed]) -> list[str]:
+def _narrower(
+    rule: Rule, cases: Sequence[str], about: Sequence[str], needing: Sequence[Observed]
+) -> list[str]:
     """A scope that still covers all that has needed it."""
     needed = sorted({entry.case for entry in needing})
     if not needed:
@@ -150,7 +194,7 @@ def _narrower(rule: Rule, about: Sequence[str], needing: Sequence[Observed]) -> 
         shared = sorted({case.split("/", 1)[0] + "/*" for case in needed})
         if len(needed) <= _FEW:
             proposal = " and ".join(f'case = "{case}"' for case in needed)
-        elif len(shared) == 1 and shared[0] != rule.case:
+        elif len(shared) == 1 and len(fnmatch.filter(cases, shared[0])) < len(about):
             proposal = f'case = "{shared[0]}"'
         else:
             proposal = ""
@@ -165,7 +209,7 @@ def _narrower(rule: Rule, about: Sequence[str], needing: Sequence[Observed]) -> 
 
 
 def _raised(
-    tolerance: Tolerance, before: Tolerance, covered: Sequence[Observed], floor: float
+    tolerance: Tolerance, before: Tolerance, covered: Sequence[Observed], floor: Floor
 ) -> list[str]:
     """How much looser a logprob bound is than without it, and than what was observed."""
     if tolerance.logprob is None:
@@ -176,10 +220,12 @@ def _raised(
         values = _values(covered, name)
         if bound is None:
             continue
-        strict = getattr(before.logprob, name) if before.logprob is not None else floor
+        strict = getattr(before.logprob or floor, name)
         said = []
         if strict and bound > strict:
-            said.append(f"limit raised {bound / strict:.0f}x, from {strict:g} to {bound:g}")
+            factor = bound / strict
+            times = f"{factor:.0f}" if factor >= 10 else f"{factor:.2g}"
+            said.append(f"limit raised {times}x, from {strict:g} to {bound:g}")
         if values:
             usual = float(np.quantile(values, 0.99, method="inverted_cdf"))
             if usual < bound:

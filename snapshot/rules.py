@@ -14,6 +14,7 @@ from snapshot.comparison import Comparison
 from snapshot.evidence import Evidence
 from snapshot.metrics.logprobs import prompt_deltas
 from snapshot.model import BASE, Divergence, Finding, Verdict
+from snapshot.policy import Tolerance
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,7 @@ def tie(e: Evidence, c: Comparison, noise: Floor) -> Ruling | None:
 def within(e: Evidence, c: Comparison, noise: Floor) -> Ruling | None:
     """Inside what the policy tolerates; what is left is said."""
     tolerance = e.strictness.tolerance
-    unloosened = tolerance.text is None and tolerance.logprob is None
-    if e.beyond(c, noise) or (unloosened and deviates(e, c)):
+    if tolerance == Tolerance() or e.beyond(c, noise):
         return None
     said: list[str] = []
     if tolerance.text is not None and not c.same_output:

@@ -29,23 +29,25 @@ def sign_flip(values: Sequence[float]) -> float:
     Where nothing is wrong, each prompt's value is as likely to be its negative (Fisher's
     randomisation test, The Design of Experiments, 1935). Every assignment is tried up to
     `EXACT` values, `RESAMPLES` seeded ones above. The smallest possible answer is
-    ``2 / 2**n``: with five prompts or fewer nothing is ever below 0.05.
+    ``2 / 2**n``: with five prompts or fewer nothing is ever below 0.05. The order of the values
+    changes nothing.
 
     Returns:
-        1.0 for no values.
+        1.0 for no values, and where one is not finite.
     """
     observed = np.asarray(values, dtype=np.float64)
-    if observed.size == 0:
+    if observed.size == 0 or not np.isfinite(observed).all():
         return 1.0
     count = observed.size
+    sizes = np.sort(np.abs(observed))  # their signs are flipped anyway
     if count <= EXACT:
         signs = np.array(list(itertools.product((1.0, -1.0), repeat=count)))
         extra = 0
     else:
         signs = np.random.default_rng(SEED).choice((1.0, -1.0), size=(RESAMPLES, count))
         extra = 1  # the observed assignment is one of them
-    means = np.abs(signs @ observed) / count
-    reached = int((means >= abs(observed.mean()) * (1 - 1e-12)).sum())
+    rounding = 1e-12 * sizes.sum()
+    reached = int((np.abs(signs @ sizes) >= abs(observed.sum()) - rounding).sum())
     return float((reached + extra) / (len(signs) + extra))
 
 
@@ -81,7 +83,7 @@ def detectable(values: Sequence[float], groups: int = 1) -> float:
     Holm's correction over `groups`.
     """
     count = len(values)
-    if count < 2 or 2.0 / 2**count * groups >= 0.05:
+    if count < 2 or 2.0 ** (1 - count) * groups >= 0.05:
         return math.inf
     spread = float(np.std(np.asarray(values, dtype=np.float64), ddof=1))
     return (_TWO_SIDED + _POWER) * spread / math.sqrt(count)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from snapshot import grouptests
 from snapshot.attribute import changes
 from snapshot.comparison import Comparison
+from snapshot.errors import StoreError
 from snapshot.evidence import Evidence, Now
+from snapshot.metrics.shape import Misshapen
 from snapshot.model import BASE, Golden, GroupTest, Observation
 from snapshot.plan import Plan
 from snapshot.runners.rerun import FLOAT32, Rerun
@@ -110,12 +113,15 @@ def _tests(
 
 
 def _compared(evidences: Evidences, keys: Iterable[str]) -> dict[str, Comparison]:
-    """The cases in which there is something to ask about."""
-    return {
-        key: Comparison.of(e.golden.observation, e.candidate)
-        for key in keys
-        if isinstance((e := evidences[key]).golden, Golden) and isinstance(e.candidate, Observation)
-    }
+    """The cases in which there is something to ask about; one that cannot be compared fails by
+    its own verdict and costs the others nothing."""
+    found: dict[str, Comparison] = {}
+    for key in keys:
+        golden, candidate = evidences[key].golden, evidences[key].candidate
+        if isinstance(golden, Golden) and isinstance(candidate, Observation):
+            with contextlib.suppress(Misshapen, StoreError):
+                found[key] = Comparison.of(golden.observation, candidate)
+    return found
 
 
 def _tokens(evidences: Evidences) -> dict[str, tuple[int, ...]]:

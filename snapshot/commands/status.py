@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from snapshot.blame import since
-from snapshot.calibrate import floor, power
+from snapshot.calibrate import Floor, floor, power
 from snapshot.config import Config
 from snapshot.errors import StoreError, UsageError
 from snapshot.history import recall
@@ -77,9 +77,8 @@ def relaxations(
 ) -> list[Entry]:
     """The ledger of one suite."""
     suite = plan.suite
-    noise = [
-        store.read_fingerprint(suite.name, s).calibration for s in store.fingerprints(suite.name)
-    ]
+    recorded = {s: store.read_fingerprint(suite.name, s) for s in store.fingerprints(suite.name)}
+    noise = [floor(entry.calibration, same_batch=False) for entry in recorded.values()]
     return ledger(
         suite.name,
         suite.policy,
@@ -87,12 +86,17 @@ def relaxations(
         history,
         day,
         since=since(config.path, [*suite.policy.relax, *suite.policy.quarantine]),
-        floor=max((floor(measured, same_batch=False).max for measured in noise), default=0.0),
+        floor=Floor(
+            "measured",
+            rms=max((one.rms for one in noise), default=0.0),
+            max=max((one.max for one in noise), default=0.0),
+        ),
+        environments={slug: entry.fingerprint for slug, entry in recorded.items()},
     )
 
 
 def kernel_relaxations(
-    config: Config, plan: KernelPlan, history: Sequence[Observed], day: datetime.date
+    config: Config, store: Store, plan: KernelPlan, history: Sequence[Observed], day: datetime.date
 ) -> list[Entry]:
     """The ledger of one kernel suite: its rules. Their bounds are on errors, not on logprobs, so
     what was observed under one is how often it was needed."""
@@ -104,7 +108,11 @@ def kernel_relaxations(
         history,
         day,
         since=since(config.path, [*policy.relax, *policy.quarantine]),
-        floor=0.0,
+        floor=Floor("logprobs", 0.0, 0.0),
+        environments={
+            slug: store.read_fingerprint(suite.name, slug).fingerprint
+            for slug in store.fingerprints(suite.name)
+        },
     )
 
 
@@ -134,7 +142,7 @@ def _kernels(
             for slug in store.fingerprints(name)
             for subject in store.subjects(name, slug)
         ),
-        rules=tuple(kernel_relaxations(config, plan, history, day)),
+        rules=tuple(kernel_relaxations(config, store, plan, history, day)),
         environments=_environments(
             config, store, name, [Shape(dtype, None) for dtype in plan.suite.dtypes]
         ),

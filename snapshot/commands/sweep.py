@@ -70,6 +70,15 @@ class Sweep:
         return [case for case in self.cases if len(case.wordings) > 1]
 
     @property
+    def told(self) -> list[SweptCase]:
+        """The cases of which there is more to say: those that moved, or could not be run."""
+        return [
+            case
+            for case in self.cases
+            if len(case.wordings) > 1 or any(cell.wording is None for cell in case.cells)
+        ]
+
+    @property
     def failed(self) -> int:
         """How many cells could not be run."""
         return sum(cell.wording is None for case in self.cases for cell in case.cells)

@@ -90,7 +90,7 @@ def _prompt(golden: Observation, candidate: Observation) -> _Part | None:
     expected, got = golden.output.prompt_ids, candidate.output.prompt_ids
     if a is None or b is None or expected is None or expected != got:
         return None
-    return _Part(PROMPT, _subtract(a, b), lambda i: f"prompt token {i + 1}")
+    return _Part(PROMPT, subtract(a, b), lambda i: f"prompt token {i + 1}")
 
 
 def _chosen(golden: Observation, candidate: Observation) -> _Part | None:
@@ -99,7 +99,7 @@ def _chosen(golden: Observation, candidate: Observation) -> _Part | None:
     if a is None or b is None or expected is None or got is None:
         return None
     same = _shared(expected, got)
-    return _Part(CHOSEN, _subtract(a[:same], b[:same]), lambda i: f"step {i}")
+    return _Part(CHOSEN, subtract(a[:same], b[:same]), lambda i: f"step {i}")
 
 
 def _topk(golden: Observation, candidate: Observation) -> _Part | None:
@@ -111,7 +111,7 @@ def _topk(golden: Observation, candidate: Observation) -> _Part | None:
     steps = min(_shared(expected, got) + 1, len(a), len(b))
     a_names, b_names = _names(a_ids[:steps]), _names(b_ids[:steps])
     names, i, j = np.intersect1d(a_names, b_names, return_indices=True)
-    values = _subtract(a[:steps].reshape(-1)[i], b[:steps].reshape(-1)[j])
+    values = subtract(a[:steps].reshape(-1)[i], b[:steps].reshape(-1)[j])
     return _Part(TOPK, values, lambda n: f"step {names[n] >> 32}, token {names[n] & 0xFFFFFFFF}")
 
 
@@ -126,7 +126,8 @@ def _shared(expected: tuple[int, ...], got: tuple[int, ...]) -> int:
     return len(expected) if step is None else step
 
 
-def _subtract(a: Array, b: Array) -> Array:
+def subtract(a: Array, b: Array) -> Array:
+    """``b - a`` in float64; zero where both are the same, be it infinite or NaN."""
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     same = (a == b) | (np.isnan(a) & np.isnan(b))  # inf - inf is not zero
     return np.where(same, 0.0, np.subtract(b, a, where=~same, out=np.zeros_like(a)))

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from snapshot.metrics.logprobs import subtract
 from snapshot.metrics.tokens import first_difference, margin
 from snapshot.model import Observation, Step
 
@@ -35,7 +36,7 @@ def _most_moved(golden: Observation, candidate: Observation) -> int | None:
     a, b = golden.arrays.get("logprobs"), candidate.arrays.get("logprobs")
     if a is None or b is None or len(a) != len(b) or not len(a):
         return None
-    moved = np.nan_to_num(np.abs(b.astype(np.float64) - a), nan=np.inf)
+    moved = np.nan_to_num(np.abs(subtract(a, b)), nan=np.inf)
     return int(moved.argmax()) if moved.max() > 0 else None
 
 

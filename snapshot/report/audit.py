@@ -22,7 +22,7 @@ _SHOWN = 6  # missed cases named a scenario
 
 def print_audit(audit: Audit) -> None:
     """A table a fingerprint: a row a fault, a column a scenario, then what follows from it."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     for detection in audit.detections:
         console.print(f"\n{detection.suite}  {detection.slug}", style="bold", soft_wrap=True)
         console.print(f"  held to {detection.golden_slug}", style="dim", soft_wrap=True)

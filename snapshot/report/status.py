@@ -13,14 +13,15 @@ from snapshot.calibrate import POWER
 from snapshot.commands.status import RecordedStatus, SuiteStatus
 from snapshot.ledger import Entry
 from snapshot.model import REFERENCE
+from snapshot.report.plain import visible
 
 
 def print_status(suites: Sequence[SuiteStatus], day: datetime.date) -> None:
     """A block a suite."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
 
     def say(line: str, style: str = "") -> None:
-        console.print(line, style=style, markup=False, soft_wrap=True)
+        console.print(visible(line), style=style, markup=False, soft_wrap=True)
 
     for suite in suites:
         say(f"{suite.suite}: {len(suite.cases)} cases", "bold")

@@ -17,8 +17,9 @@ _LONGEST = 160  # characters of a wording
 
 
 def print_sweeps(sweeps: Sequence[Sweep]) -> None:
-    """A matrix a dtype, then the wordings of every case that has more than one."""
-    console = Console(highlight=False)
+    """A matrix a dtype, then the wordings of every case that has more than one, and
+    why a cell could not be run."""
+    console = Console(highlight=False, emoji=False)
     for sweep in sweeps:
         console.print(f"\n{_title(sweep)}", style="bold", markup=False, soft_wrap=True)
         rows = [["case", *sweep.columns], *(_row(case) for case in sweep.cases)]
@@ -28,7 +29,7 @@ def print_sweeps(sweeps: Sequence[Sweep]) -> None:
             style = "dim" if moved is None else "yellow" if len(moved.wordings) > 1 else ""
             line = "  " + "  ".join(cells).rstrip()
             console.print(line, style=style, markup=False, soft_wrap=True)
-        for case in sweep.moved:
+        for case in sweep.told:
             console.print(f"\n  {case.case}", markup=False, soft_wrap=True)
             for letter, text in _wordings(case):
                 console.print(f"    {letter}  {QUOTE}{text}", markup=False, soft_wrap=True)
@@ -42,7 +43,7 @@ def as_markdown(sweeps: Sequence[Sweep]) -> str:
         rows = [["case", *sweep.columns], ["---"] * (len(sweep.columns) + 1)]
         rows += [[f"`{case.case}`", *map(_cell, case.cells)] for case in sweep.cases]
         parts += [f"### {_title(sweep)}", "\n".join(f"| {' | '.join(row)} |" for row in rows)]
-        for case in sweep.moved:
+        for case in sweep.told:
             lines = [f"    {letter}  {text}" for letter, text in _wordings(case)]
             parts += [f"`{case.case}`", "\n".join(lines)]
         parts.append(_summary(sweep))

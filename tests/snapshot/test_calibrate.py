@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapshot.calibrate import _round, adapter_effect, calibration, floor
-from snapshot.commands.status import power
+from snapshot.calibrate import _round, adapter_effect, calibration, floor, power, tie_margin
 from snapshot.comparison import Comparison
 from snapshot.model import GenerationCase, Observation
-from tests.snapshot.builders import floats, observation
+from tests.snapshot.builders import MOVED, floats, observation
 
 BASE = GenerationCase("base/x-1", None, "x")
 WIZARD = GenerationCase("wizard/x-1", "wizard", "x")
@@ -92,6 +91,46 @@ def test_non_finite_logprobs_measure_nothing() -> None:
     noise = calibration(CASES, run(), batch_sizes=[other])
     assert noise["batch_sizes"]["max"] == 0.0
     json.dumps(noise, allow_nan=False)
+
+
+def parting(margin: float) -> dict[str, Observation]:
+    """The base row says something else, where its two best logits are `margin` apart."""
+    row = observation("other ones", case=BASE.key)
+    row.arrays["top_logits"][:] = (9.0, 9.0 - margin)
+    return {**run(), BASE.key: row}
+
+
+def test_the_largest_margin_at_which_the_reference_parted_is_kept() -> None:
+    first = parting(0.25)
+    first[BASE.key] = observation("some ones", case=BASE.key)
+    first[BASE.key].arrays["top_logits"][:] = (9.0, 8.75)
+    noise = calibration(
+        CASES, first, repeats=[first], orders=[parting(0.125)], batch_sizes=[first, parting(0.5)]
+    )
+    assert noise["repeats"]["tie_margin"] == 0.0
+    assert noise["orders"]["tie_margin"] == 0.25  # the golden's own, which is the larger one
+    assert noise["batch_sizes"]["tie_margin"] == 0.5
+    assert tie_margin(noise) == 0.5
+
+
+def test_a_parting_without_margins_or_after_an_end_measures_no_tie() -> None:
+    ended = {**run(), BASE.key: observation("", ids=(), case=BASE.key)}
+    unknown = {**run(), BASE.key: observation(MOVED, arrays={}, case=BASE.key)}
+    noise = calibration(CASES, run(), batch_sizes=[ended, unknown])
+    assert noise["batch_sizes"]["tie_margin"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("noise", "margin"),
+    [
+        ({}, 0.0),
+        ({"orders": {}, "batch_sizes": {"rms": 1.0}}, 0.0),
+        ({"orders": {"tie_margin": 0.25}}, 0.25),
+        ({"repeats": {"tie_margin": 9.0}, "batch_sizes": {"tie_margin": 0.125}}, 0.125),
+    ],
+)
+def test_repeats_of_one_batch_measure_no_tie(noise: dict[str, object], margin: float) -> None:
+    assert tie_margin(noise) == margin
 
 
 def test_the_adapters_effect_is_measured_on_the_prompt() -> None:
