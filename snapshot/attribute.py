@@ -8,13 +8,24 @@ fault can be smaller than the drift, so the two are never read off their sum.
 
 from __future__ import annotations
 
-from snapshot.calibrate import BATCH_SIZES, Floor, floor, tie_margin
+from snapshot.calibrate import BATCH_SIZES, Floor, floor
 from snapshot.comparison import Comparison
 from snapshot.evidence import Evidence, Now
 from snapshot.fingerprint import differences
 from snapshot.metrics.logprobs import distance
-from snapshot.metrics.ties import near_tie, tie_bound
-from snapshot.model import Attribution, Fingerprint, GroupTest, Move, Observation, Verdict
+from snapshot.model import (
+    REFERENCE,
+    Attribution,
+    Fingerprint,
+    Golden,
+    GroupTest,
+    Move,
+    Observation,
+    Verdict,
+)
+
+ENVIRONMENT = "environment"
+"""The move from a golden to what the reference gives here and now in the same batch."""
 
 
 def deviates(e: Evidence, c: Comparison) -> bool:
@@ -33,12 +44,12 @@ def deviates(e: Evidence, c: Comparison) -> bool:
 def attribution(e: Evidence, c: Comparison) -> Attribution | None:
     """The way from the golden to the candidate; None where the reference was not run."""
     now = e.now
-    if now is None:
+    if now is None or not now.asked:
         return None
     moves: list[Move] = []
     at = c.golden
     if now.golden_batch is not None:
-        moves.append(_move("environment", at, now.golden_batch))
+        moves.append(_move(ENVIRONMENT, at, now.golden_batch))
         at = now.golden_batch
     in_batch = now.candidate_batch or (c.candidate if e.own_code else None)
     if in_batch is not None and in_batch is not now.golden_batch:
@@ -59,6 +70,8 @@ def attribution(e: Evidence, c: Comparison) -> Attribution | None:
 def moved(e: Evidence, c: Comparison) -> tuple[Verdict, str]:
     """Whose doing a difference is that nothing excuses, and why."""
     now = e.now
+    if isinstance(e.golden, Golden) and e.golden.subject != REFERENCE:
+        return _since_its_own(now)
     if now is None or (now.golden_batch is None and now.candidate_batch is None):
         return _unasked(e, c)
     follows = _follows(e, c, now)
@@ -105,6 +118,18 @@ def _unasked(e: Evidence, c: Comparison) -> tuple[Verdict, str]:
     return Verdict.UNATTRIBUTED, f"{why}, and a fresh process gives something else: not repeatable"
 
 
+def _since_its_own(now: Now | None) -> tuple[Verdict, str]:
+    """Where an engine parts from its own golden: its constant difference from the reference is
+    in both, so what is left is its own move or the environment's."""
+    if now is None or now.reference_moved is None:
+        return Verdict.UNATTRIBUTED, "the reference was not run here to tell who moved"
+    if not now.reference_moved:
+        return Verdict.REGRESSION, "it moved, and the reference here still gives its golden"
+    if now.follows:
+        return Verdict.DRIFT, "the reference moved here too, and it follows the reference"
+    return Verdict.UNATTRIBUTED, "the reference moved here too, and it does not follow it"
+
+
 def _follows(e: Evidence, c: Comparison, now: Now) -> bool | None:
     """Whether the candidate does what the reference does here; None: it cannot be told."""
     here = now.candidate_batch or now.golden_batch
@@ -147,17 +172,12 @@ def _alike(e: Evidence, own: Comparison, bound: Floor, now: Now) -> bool | None:
 
 
 def _near_tie(e: Evidence, own: Comparison) -> bool:
-    """As `near_tie`; a candidate's margin that it does not tell is given the benefit."""
+    """As `Evidence.near_tie`; a candidate's margin that it does not tell is given the benefit."""
     at = own.divergence
     assert at is not None
-    dtype, measured = "", 0.0
-    if e.recorded is not None:
-        dtype = e.recorded.fingerprint.identity.dtype
-        measured = tie_margin(e.recorded.calibration)
-    bound = tie_bound(own.golden, at.step, dtype, measured)
     if at.candidate_margin is None and at.golden_margin is not None:
-        return at.golden_rank is not None and at.golden_margin <= bound
-    return near_tie(at, bound)
+        return at.golden_rank is not None and at.golden_margin <= e.tie_bound(own, at.step)
+    return e.near_tie(own)
 
 
 def _same_code_and_batch(e: Evidence, own: Comparison) -> bool:
@@ -168,7 +188,8 @@ def _same_code_and_batch(e: Evidence, own: Comparison) -> bool:
 def _bound(e: Evidence, own: Comparison) -> Floor:
     """How far the candidate may be from the reference here and now."""
     calibration = e.recorded.calibration if e.recorded is not None else {}
-    return floor(calibration, same_batch=_same_code_and_batch(e, own))
+    bound = floor(calibration, same_batch=_same_code_and_batch(e, own))
+    return bound if e.own_code else bound.foreign
 
 
 # ------------------------------------------------------------------------- numbers

@@ -56,10 +56,24 @@ _outputs = click.option(
     help="Hold outputs in a JSON Lines file instead of running the reference; needs no torch.",
 )
 _environment = click.option(
-    "--environment", metavar="NAME", help="The declared environment of those outputs."
+    "--environment", metavar="NAME", help="Where the engine runs, or those outputs were made."
 )
 _against = click.option("--against", metavar="SLUG", help="Hold to this recorded fingerprint.")
 _candidate = click.option("--candidate", metavar="NAME", help="Only this kernel; no generation.")
+
+
+def _engine(command: F) -> F:
+    """The arguments that choose an engine, and what it is held to."""
+    for decorate in (
+        _against,
+        _environment,
+        click.option("--url", metavar="URL", help="Where it is; NAME may then be its kind."),
+        click.option("--engine", metavar="NAME", help="Ask this engine of goldens.toml."),
+    ):
+        command = decorate(command)
+    return command
+
+
 _attribute = click.option(
     "--attribute",
     type=click.Choice(["auto", "always", "never"]),
@@ -199,6 +213,7 @@ def check(context: click.Context, as_json: bool) -> None:
     help="Write to DIR, outside the goldens, for review.",
 )
 @click.option("--update-in-ci", is_flag=True, help="Write goldens although CI is set.")
+@_engine
 @_as_json
 @click.pass_context
 def record(
@@ -206,6 +221,10 @@ def record(
     selectors: tuple[str, ...],
     batch_size: int | None,
     dtype: str | None,
+    engine: str | None,
+    url: str | None,
+    environment: str | None,
+    against: str | None,
     candidate: str | None,
     new_only: bool,
     repeat: int,
@@ -213,26 +232,51 @@ def record(
     update_in_ci: bool,
     as_json: bool,
 ) -> None:
-    """Run the reference, or the kernels, and keep what they give as goldens.
+    """Run the reference, the kernels or an engine, and keep what they give as their goldens.
 
     SELECTOR is a suite's name or a glob over case keys.
     """
+    from snapshot.commands.engine import Where
     from snapshot.commands.record import record as run
+    from snapshot.commands.record_engine import Asked, record_engine
+    from snapshot.engineconfig import chosen
     from snapshot.report.progress import progress
     from snapshot.report.recorded import as_json_text, print_recorded
+    from snapshot.resolve import Shape
 
-    done = run(
-        _load(context),
-        selectors,
-        batch_size=batch_size,
-        dtype=dtype,
-        candidate=candidate,
-        new_only=new_only,
-        repeat=repeat,
-        pending=pending,
-        update_in_ci=update_in_ci,
-        progress=progress,
-    )
+    config = _load(context)
+    if engine is None and (url or environment or against):
+        raise UsageError(
+            "--url, --environment and --against are about an engine",
+            where="the command line",
+            expected="--engine NAME",
+            got="no --engine",
+        )
+    if engine is None:
+        done = run(
+            config,
+            selectors,
+            batch_size=batch_size,
+            dtype=dtype,
+            candidate=candidate,
+            new_only=new_only,
+            repeat=repeat,
+            pending=pending,
+            update_in_ci=update_in_ci,
+            progress=progress,
+        )
+    else:
+        asked = Asked(
+            engine=chosen(config.engines, engine, url),
+            where=Where(environment, against, Shape(dtype, batch_size)),
+            selectors=selectors,
+            new_only=new_only,
+            repeat=repeat,
+            pending=pending,
+            update_in_ci=update_in_ci,
+            progress=progress,
+        )
+        done = record_engine(config, asked)
     if as_json:
         click.echo(as_json_text(done))
     else:
@@ -241,11 +285,24 @@ def record(
 
 
 @main.command()
+@click.argument("selectors", nargs=-1, metavar="[SELECTOR]...")
+@click.pass_context
+def export(context: click.Context, selectors: tuple[str, ...]) -> None:
+    """Print the requests as JSON Lines, for an engine's own harness; see `verify --from`.
+
+    SELECTOR is a suite's name or a glob over case keys.
+    """
+    from snapshot.commands.export import export as run
+
+    for line in run(_load(context), selectors):
+        click.echo(line)
+
+
+@main.command()
 @_selection
 @_candidate
 @_outputs
-@_environment
-@_against
+@_engine
 @_attribute
 @_report(["github", "html", "json", "junit", "markdown"])
 @_as_of
@@ -258,6 +315,8 @@ def verify(
     dtype: str | None,
     candidate: str | None,
     outputs: Path | None,
+    engine: str | None,
+    url: str | None,
     environment: str | None,
     against: str | None,
     attribute: str,
@@ -281,16 +340,18 @@ def verify(
     # Before hours of work whose report could not be written.
     wanted = [parse(report, list(FORMATS)) for report in reports]
     request = Request(
-        selectors,
-        batch_size,
-        dtype,
-        outputs,
-        environment,
-        against,
-        attribute,
-        as_of,
-        progress,
-        candidate,
+        selectors=selectors,
+        batch_size=batch_size,
+        dtype=dtype,
+        outputs=outputs,
+        engine=engine,
+        url=url,
+        environment=environment,
+        against=against,
+        attribute=attribute,
+        day=as_of,
+        progress=progress,
+        candidate=candidate,
     )
     config = _load(context)
     found = run(config, request)
@@ -339,7 +400,15 @@ def explain(
     from snapshot.report.progress import progress
 
     request = Request(
-        (case,), batch_size, dtype, outputs, environment, against, ALWAYS, as_of, progress
+        selectors=(case,),
+        batch_size=batch_size,
+        dtype=dtype,
+        outputs=outputs,
+        environment=environment,
+        against=against,
+        attribute=ALWAYS,
+        day=as_of,
+        progress=progress,
     )
     found = run(_load(context), request)
     print_explanation(found, Console(highlight=False))

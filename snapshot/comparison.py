@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from snapshot.calibrate import Floor
+from snapshot.metrics.decoding import disagreement
 from snapshot.metrics.logprobs import CHOSEN, PROMPT, TOPK, compared, distance
 from snapshot.metrics.text import NotScorable, rouge_l
 from snapshot.metrics.tokens import divergence, stop_difference
@@ -37,6 +38,8 @@ class Comparison:
         divergence: the first differing token.
         distance: of the logprobs; None where no value of both sides can be compared.
         unchecked: the checks that could not run, because a side lacks what they need.
+        decoding: how one sequence of tokens became two texts, where that is of a known kind:
+            then the tokens decide.
     """
 
     golden: Observation
@@ -45,6 +48,7 @@ class Comparison:
     divergence: Divergence | None
     distance: Distance | None
     unchecked: tuple[str, ...]
+    decoding: str | None = None
 
     @classmethod
     def of(cls, golden: Observation, candidate: Observation) -> Comparison:
@@ -58,6 +62,7 @@ class Comparison:
             divergence=parted,
             distance=moved if moved is not None and moved.count else None,
             unchecked=tuple(_unchecked(golden, candidate)),
+            decoding=_decoding(golden.output, candidate.output),
         )
 
     @property
@@ -120,19 +125,35 @@ def _output_findings(
         return found
     if parted is not None:
         found.append(_parted(golden, candidate, parted))
-    elif golden.text != candidate.text and not found:
-        known = golden.token_ids is not None and candidate.token_ids is not None
-        what = "the tokens are equal and decode to another text: the tokenizers disagree"
+    elif golden.text != candidate.text and not found and not _decoding(golden, candidate):
         expected, got = _excerpts(golden.text, candidate.text)
-        found.append(Finding("text", what if known else "the texts differ", None, expected, got))
+        found.append(Finding("text", _other_text(golden, candidate), None, expected, got))
     reasons = (golden.finish_reason, candidate.finish_reason)
     if None not in reasons and reasons[0] != reasons[1]:
         found.append(Finding(STOP, "the finish reason differs", None, *reasons))
     return found
 
 
+def _same_tokens(golden: Generated, candidate: Generated) -> bool:
+    return golden.token_ids is not None and golden.token_ids == candidate.token_ids
+
+
+def _decoding(golden: Generated, candidate: Generated) -> str | None:
+    """What the tokenizers disagree on, where equal tokens show that nothing else differs."""
+    if golden.text == candidate.text or not _same_tokens(golden, candidate):
+        return None
+    return disagreement(golden.text, candidate.text)
+
+
+def _other_text(golden: Generated, candidate: Generated) -> str:
+    if _same_tokens(golden, candidate):
+        return "the tokens are equal and decode to another text: the tokenizers disagree"
+    why = disagreement(golden.text, candidate.text)
+    return "the texts differ" + ("" if why is None else f" only in {why}; token ids would decide")
+
+
 def _empty(golden: Generated, candidate: Generated) -> list[Finding]:
-    if not golden.text or candidate.text:
+    if not golden.text or candidate.text or _decoding(golden, candidate):
         return []
     return [Finding("text", "empty output", expected=_excerpts(golden.text, "")[0], got="''")]
 

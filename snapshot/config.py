@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from snapshot.engineconfig import EngineConfig, decode_engines
 from snapshot.errors import ConfigError
 from snapshot.kernel_model import DECODE
 from snapshot.kernel_suite import KernelSuite, kernel_suite
@@ -85,6 +86,7 @@ class Config:
     store: Path
     environments: Mapping[str, Environment]
     suites: Mapping[str, Suite]
+    engines: Mapping[str, EngineConfig] = field(default_factory=dict)
     kernels: Mapping[str, KernelSuite] = field(default_factory=dict)
     blob_budget: int = 256 * 1024
 
@@ -137,6 +139,7 @@ def load(path: Path) -> Config:
         suites=suites,
         kernels=kernels,
         blob_budget=_bytes(store.get("blob_budget", "256 KiB")),
+        engines=decode_engines(data.get("engines", {}), str(path)),
     )
 
 

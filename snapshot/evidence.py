@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from snapshot.calibrate import Floor, floor
+from snapshot.calibrate import Floor, floor, tie_margin
 from snapshot.comparison import Comparison
 from snapshot.errors import GoldensError, StoreError
+from snapshot.metrics.ties import gap, near_tie, tie_bound
 from snapshot.model import (
     REFERENCE,
     Finding,
@@ -36,6 +37,9 @@ class Now:
             reference and nothing is known to have changed.
         tests: what all rows of this adapter say together.
         notes: what could not be run, and why.
+        reference_moved: where the golden is an engine's own: whether the reference moved since
+            its golden of the case was recorded; None where it was not run.
+        follows: then, whether the engine does what the reference does here.
     """
 
     golden_batch: Observation | None = None
@@ -46,6 +50,13 @@ class Now:
     repeated: Observation | None = None
     tests: tuple[GroupTest, ...] = ()
     notes: tuple[str, ...] = ()
+    reference_moved: bool | None = None
+    follows: bool = False
+
+    @property
+    def asked(self) -> bool:
+        """Whether the reference was run: an engine's own scores need it not."""
+        return any((self.golden_batch, self.candidate_batch, self.truth, self.forced, self.notes))
 
 
 @dataclass(frozen=True)
@@ -100,10 +111,37 @@ class Evidence:
             and c.candidate.composition == c.golden.composition
         )
 
+    @property
+    def foreign(self) -> bool:
+        """Whether the candidate and its golden are of two implementations."""
+        golden = self.golden.subject if isinstance(self.golden, Golden) else REFERENCE
+        return golden != self.subject
+
     def noise(self, recorded: RecordedFingerprint | None, c: Comparison) -> Floor:
         """What is noise between two observations: strictest where both ran in one batch."""
         calibration = recorded.calibration if recorded is not None else {}
+        if self.foreign:
+            return floor(calibration, same_batch=False).foreign
         return floor(calibration, same_batch=self.same_batch(recorded, c))
+
+    def tie_bound(self, c: Comparison, step: int) -> float:
+        """The largest top-2 margin, in nats, that is a near-tie there; 0 without a golden."""
+        if self.recorded is None:
+            return 0.0
+        dtype = self.recorded.fingerprint.identity.dtype
+        return tie_bound(c.golden, step, dtype, tie_margin(self.recorded.calibration))
+
+    def near_tie(self, c: Comparison) -> bool:
+        """Whether two generations part where rounding alone decides. One of another
+        implementation parts as far as noise moves a logprob."""
+        at = c.divergence
+        if at is None or self.recorded is None:
+            return False
+        if near_tie(at, self.tie_bound(c, at.step)):
+            return True
+        moved = gap(c.golden, c.candidate, at)
+        most = floor(self.recorded.calibration, same_batch=False).max
+        return self.foreign and moved is not None and moved <= most
 
     def bound(self, tolerance: LogprobTolerance | None, noise: Floor) -> Floor:
         """What a logprob tolerance allows; the noise floor where it says nothing."""

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from snapshot.attribute import deviates
-from snapshot.calibrate import Floor, tie_margin
+from snapshot.calibrate import Floor
 from snapshot.comparison import Comparison
 from snapshot.evidence import Evidence
 from snapshot.metrics.logprobs import prompt_deltas
-from snapshot.metrics.ties import near_tie, tie_bound
 from snapshot.model import BASE, Divergence, Finding, Verdict
 from snapshot.policy import Tolerance
 
@@ -84,13 +83,11 @@ def tie(e: Evidence, c: Comparison, noise: Floor) -> Ruling | None:
     forced = None if e.now is None else e.now.candidate_forced
     if forced is None or e.recorded is None or c.divergence is None or deviates(e, c):
         return None
-    dtype, measured = e.recorded.fingerprint.identity.dtype, tie_margin(e.recorded.calibration)
-    bound = tie_bound(c.golden, c.divergence.step, dtype, measured)
     scored = Comparison.of(c.golden, forced)
-    if not near_tie(c.divergence, bound) or scored.distance is None or not scored.within(noise):
+    if not e.near_tie(c) or scored.distance is None or not scored.within(noise):
         return None
     what = (
-        f"{parting(c.divergence)}, where up to {bound:.3g} is rounding; on the golden's tokens "
+        f"{parting(c.divergence)}: rounding decides there; on the golden's tokens "
         f"logprobs {scored.distance}, noise rms {noise.rms:.2g}, max {noise.max:.2g}"
     )
     return Ruling(Verdict.TIE, what, c.findings)
@@ -125,13 +122,17 @@ def parting(at: Divergence) -> str:
 def _is_another(own: Comparison, other: Comparison, noise: Floor) -> bool:
     """Whether a candidate that is not its own golden's is another row's.
 
-    Words can coincide: where both goldens scored the prompt, its logprobs must not be nearer to
-    the own one's. Where even the own golden has these words, they must be the other's.
+    The prompt's logprobs alone tell, where they are the other's up to noise and not the own one's:
+    another batch words the rest in its own way. Words can coincide: where both goldens scored the
+    prompt, its logprobs must not be nearer to the own one's. Where even the own golden has these
+    words, they must be the other's.
     """
-    if not other.same_output:
-        return False
     mine, theirs = (prompt_deltas(c.golden, c.candidate) for c in (own, other))
     known = bool(mine.size and theirs.size)
+    if known and noise.covers(theirs) and not noise.covers(mine):
+        return True
+    if not other.same_output:
+        return False
     if own.same_output:
         return known and other.within(noise) and bool((theirs**2).mean() < (mine**2).mean())
     return not known or bool((theirs**2).mean() <= (mine**2).mean())

@@ -15,6 +15,7 @@ class Shelf:
 
     Args:
         slug: the recorded fingerprint; None for an environment without goldens.
+        subject: whose goldens.
 
     Attributes:
         recorded: its environment; None where it has none or the file is damaged, which
@@ -22,9 +23,14 @@ class Shelf:
     """
 
     def __init__(
-        self, store: Store, suite: str, slug: str | None, cases: Sequence[GenerationCase]
+        self,
+        store: Store,
+        suite: str,
+        slug: str | None,
+        cases: Sequence[GenerationCase],
+        subject: str = REFERENCE,
     ) -> None:
-        self._store, self._suite, self._slug = store, suite, slug
+        self._store, self._suite, self._slug, self._subject = store, suite, slug, subject
         self._rows: dict[str, dict[str, str]] = {}
         for case in cases:
             self._rows.setdefault(case.prompt, {})[case.adapter or BASE] = case.key
@@ -34,6 +40,15 @@ class Shelf:
     def golden(self, key: str) -> Golden | StoreError | None:
         """The golden of a case; None where nothing was recorded, an error where it is damaged."""
         return None if self._slug is None else self._read(self._slug, key)
+
+    def prompt_ids(self, key: str) -> tuple[int, ...] | None:
+        """The tokens of a case's prompt, as any golden of it has them; None without one."""
+        slugs = () if self._slug is None else (self._slug,)
+        for slug in (*slugs, *self._store.fingerprints(self._suite)):
+            golden = self._read(slug, key)
+            if isinstance(golden, Golden) and golden.observation.output.prompt_ids:
+                return golden.observation.output.prompt_ids
+        return None
 
     def siblings(self, case: GenerationCase) -> dict[str, Golden]:
         """The readable goldens of the same prompt's other rows, by adapter or ``base``."""
@@ -45,7 +60,10 @@ class Shelf:
         }
 
     def variants(self, key: str) -> list[tuple[Golden, RecordedFingerprint]]:
-        """The reference's goldens of the same case at this environment's other batch sizes."""
+        """The reference's goldens of the same case at this environment's other batch sizes; an
+        engine's own batches are not known."""
+        if self._subject != REFERENCE:
+            return []
         return [
             (golden, recorded)
             for recorded in self._neighbours
@@ -73,7 +91,7 @@ class Shelf:
 
     def _read_golden(self, slug: str, key: str) -> Golden | StoreError | None:
         try:
-            return self._store.read(self._suite, slug, REFERENCE, key)
+            return self._store.read(self._suite, slug, self._subject, key)
         except MissingGolden:
             return None
         except StoreError as error:

@@ -175,6 +175,8 @@ def _notes(e: Evidence, c: Comparison | None) -> tuple[str, ...]:
         notes += [warning] if warning else []
     if c is not None and c.unchecked:
         notes.append("not checked, a side does not tell: " + ", ".join(c.unchecked))
+    if c is not None and c.decoding is not None:
+        notes.append(f"the tokens are equal, the tokenizers disagree on {c.decoding}")
     return tuple(notes)
 
 

@@ -5,12 +5,23 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, overload
 
 from snapshot.errors import GoldensError, StoreError
 from snapshot.evidence import Evidence, Now
-from snapshot.model import Fingerprint, Observation, Result, Verdict
+from snapshot.model import (
+    REFERENCE,
+    Fingerprint,
+    GenerationCase,
+    Golden,
+    Json,
+    Observation,
+    RecordedFingerprint,
+    Result,
+    Verdict,
+)
 from snapshot.plan import Plan
 from snapshot.policy import Rule, Strictness, allowed, strictness
 from snapshot.resolve import Baseline
@@ -29,6 +40,10 @@ class Held:
         baseline: what it was held to.
         results: one a selected case.
         expired: rules that cover one of them and have expired.
+        held_to: whose goldens those are: the reference's ask whether it is right, its own
+            whether it moved.
+        engine: what an engine tells of itself, by name.
+        unchecked: the checks that an engine could not run, each with why.
         not_run: by case: why it was not run. Counted, and never a pass.
     """
 
@@ -38,6 +53,9 @@ class Held:
     baseline: Baseline
     results: tuple[Result, ...]
     expired: tuple[str, ...] = ()
+    held_to: str = REFERENCE
+    engine: Mapping[str, Json] = field(default_factory=dict)
+    unchecked: Mapping[str, str] = field(default_factory=dict)
     not_run: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -57,6 +75,7 @@ class Run:
         baseline: the goldens it is held to.
         store: where those lie.
         day: on which expiry is judged.
+        held_to: the subject whose goldens those are.
     """
 
     plan: Plan
@@ -65,6 +84,7 @@ class Run:
     baseline: Baseline
     store: Store
     day: datetime.date
+    held_to: str = REFERENCE
 
     def check(self) -> None:
         """Raises `ConfigError` where rules overlap: before hours of work, not after."""
@@ -87,8 +107,8 @@ class Run:
                 golden=shelf.golden(case.key),
                 recorded=shelf.recorded,
                 looked_for=looked_for,
-                siblings=shelf.siblings(case),
-                variants=shelf.variants(case.key),
+                siblings=_Siblings(shelf, case),
+                variants=_Variants(shelf, case.key),
                 strictness=self.rules[case.key],
                 allowed=allowed(suite.policy.allow, case.key),
             )
@@ -107,14 +127,17 @@ class Run:
             slug=None if self.here is None else self.here.slug,
             baseline=self.baseline,
             results=tuple(
-                judge(dataclasses.replace(e, now=now.get(key))) for key, e in evidences.items()
+                judge(dataclasses.replace(e, now=now[key]) if key in now else e)
+                for key, e in evidences.items()
             ),
             expired=tuple(expired),
+            held_to=self.held_to,
         )
 
     @functools.cached_property
     def shelf(self) -> Shelf:
-        return Shelf(self.store, self.plan.suite.name, self.baseline.slug, self.plan.cases)
+        suite = self.plan.suite.name
+        return Shelf(self.store, suite, self.baseline.slug, self.plan.cases, self.held_to)
 
     @functools.cached_property
     def rules(self) -> dict[str, Strictness]:
@@ -139,6 +162,49 @@ class Run:
             for case in self.plan.cases
             if case.key in self.plan.chosen
         }
+
+
+class _Siblings(Mapping[str, Golden]):
+    """`Shelf.siblings`, read when a rule first asks: most cases match, and no rule does."""
+
+    def __init__(self, shelf: Shelf, case: GenerationCase) -> None:
+        self._shelf, self._case = shelf, case
+
+    @functools.cached_property
+    def _read(self) -> Mapping[str, Golden]:
+        return self._shelf.siblings(self._case)
+
+    def __getitem__(self, name: str) -> Golden:
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read)
+
+    def __len__(self) -> int:
+        return len(self._read)
+
+
+class _Variants(Sequence[tuple[Golden, RecordedFingerprint]]):
+    """`Shelf.variants`, read when a rule first asks."""
+
+    def __init__(self, shelf: Shelf, key: str) -> None:
+        self._shelf, self._key = shelf, key
+
+    @functools.cached_property
+    def _read(self) -> Sequence[tuple[Golden, RecordedFingerprint]]:
+        return self._shelf.variants(self._key)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[Golden, RecordedFingerprint]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[tuple[Golden, RecordedFingerprint]]: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        return self._read[index]
+
+    def __len__(self) -> int:
+        return len(self._read)
 
 
 @dataclass(frozen=True)

@@ -45,17 +45,32 @@ def of_reference(
 
 
 def of_engine(
-    rerun: Rerun, plan: Plan, evidences: Evidences, keys: Iterable[str], dtype: str, size: int
+    rerun: Rerun,
+    plan: Plan,
+    evidences: Evidences,
+    keys: Iterable[str],
+    dtype: str,
+    size: int,
+    scores: Mapping[str, Observation] | None = None,
 ) -> dict[str, Now]:
     """For candidates of another implementation; its batches are not known, so the reference
-    runs in the golden's."""
+    runs in the golden's.
+
+    Args:
+        scores: the candidate on the goldens' tokens, by case key, where it could be asked; one
+            that said them itself has scored them too.
+    """
     compared = _compared(evidences, keys)
     tokens = _tokens(evidences)
     free = rerun.free(dtype, size, compared)
     everything = _compared(evidences, evidences)
     forced = rerun.forced(dtype, size, everything, tokens)
     truth = _truth(rerun, everything, tokens, dtype, size)
-    candidates = {key: c.candidate for key, c in everything.items()}
+    scores = {
+        **{key: c.candidate for key, c in everything.items() if c.same_output},
+        **(scores or {}),
+    }
+    candidates = {key: scores.get(key, c.candidate) for key, c in everything.items()}
     tests = _tests(rerun, plan, candidates, forced, truth, tokens, dtype, size)
     adapters = {case.key: case.adapter or BASE for case in plan.cases}
     found = {
@@ -63,7 +78,7 @@ def of_engine(
             golden_batch=free.get(key),
             truth=truth.get(key),
             forced=forced.get(key),
-            candidate_forced=c.candidate if c.same_output else None,
+            candidate_forced=scores.get(key),
             tests=tests.get(adapters[key], ()),
         )
         for key, c in compared.items()

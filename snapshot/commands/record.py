@@ -59,6 +59,39 @@ def record(
         RunError: a batch could not be run.
         StoreError: an existing golden is damaged; it is not overwritten.
     """
+    goldens, written = Store(config.store), target(config, pending, update_in_ci)
+    done: list[Recorded] = []
+    generation, kernels = both_kinds(config, selectors, batch_size=batch_size, candidate=candidate)
+    for plan in generation:
+        suite = plan.suite
+
+        def wanted(slug: str, plan: Plan = plan) -> frozenset[str]:
+            if not new_only:
+                return plan.chosen
+            return plan.chosen - set(goldens.cases(plan.suite.name, slug, REFERENCE))
+
+        sizes = narrow(suite, "batch_sizes", suite.batch_sizes, batch_size)
+        for name in narrow(suite, "dtype", suite.dtypes, dtype):
+            done += _record(written, plan, name, sizes, repeat, wanted, progress)
+    for kernel_plan in kernels:
+        done += record_kernels(
+            config,
+            written,
+            kernel_plan,
+            dtype=dtype,
+            new_only=new_only,
+            repeat=repeat,
+            progress=progress,
+        )
+    return done
+
+
+def target(config: Config, pending: Path | None, update_in_ci: bool) -> Store:
+    """The store that recording writes into.
+
+    Raises:
+        UsageError: this is a CI job, or the pending folder overlaps the goldens.
+    """
     if pending is not None and _overlap(pending, config.store):
         raise UsageError(
             "pending goldens lie outside the goldens",
@@ -73,32 +106,7 @@ def record(
             expected="a run that changes nothing",
             hint="record into an artifact with --pending DIR, or ask for it with --update-in-ci",
         )
-    goldens = Store(config.store)
-    target = goldens if pending is None else Store(pending)
-    done: list[Recorded] = []
-    generation, kernels = both_kinds(config, selectors, batch_size=batch_size, candidate=candidate)
-    for plan in generation:
-        suite = plan.suite
-
-        def wanted(slug: str, plan: Plan = plan) -> frozenset[str]:
-            if not new_only:
-                return plan.chosen
-            return plan.chosen - set(goldens.cases(plan.suite.name, slug, REFERENCE))
-
-        sizes = narrow(suite, "batch_sizes", suite.batch_sizes, batch_size)
-        for name in narrow(suite, "dtype", suite.dtypes, dtype):
-            done += _record(target, plan, name, sizes, repeat, wanted, progress)
-    for kernel_plan in kernels:
-        done += record_kernels(
-            config,
-            target,
-            kernel_plan,
-            dtype=dtype,
-            new_only=new_only,
-            repeat=repeat,
-            progress=progress,
-        )
-    return done
+    return Store(config.store if pending is None else pending)
 
 
 def _in_ci() -> bool:
@@ -135,8 +143,8 @@ def _record(
             for run, size in zip(runs, sizes, strict=True)
         ]
         with progress(label, _rows([*runs, *orders])) as advance:
-            first = [_complete(observe(worker, run, advance)) for run in runs]
-            ordered = [_complete(observe(worker, run, advance)) for run in orders]
+            first = [complete(observe(worker, run, advance)) for run in runs]
+            ordered = [complete(observe(worker, run, advance)) for run in orders]
     repeats = []
     for number in range(2, repeat + 1):
         with (
@@ -144,7 +152,7 @@ def _record(
             progress(f"{label}, run {number}, in a fresh process", _rows(runs)) as advance,
         ):
             # Backwards: a row that depends on the batch before it does not repeat.
-            repeats.append([_complete(observe(worker, run[::-1], advance)) for run in runs])
+            repeats.append([complete(observe(worker, run[::-1], advance)) for run in runs])
     # In float32 no row may depend on its neighbours. Half precision may: that is rounding.
     _admit(plan, sizes, first, repeats, ordered if dtype == "float32" else [{}] * len(sizes))
     done = []
@@ -196,17 +204,19 @@ def _admit(
         )
     ]
     if found:
-        raise _refused(plan, found)
+        raise refused(plan, found)
 
 
-def _complete(rows: Rows) -> _Run:
+def complete(rows: Rows) -> dict[str, Observation]:
+    """The rows, where every one was answered. Raises `RunError` naming the first that was not."""
     for key, row in rows.items():
         if isinstance(row, GoldensError):
             raise RunError(f"a row could not be run, so nothing is recorded: {row}", where=key)
     return {key: row for key, row in rows.items() if isinstance(row, Observation)}
 
 
-def _refused(plan: Plan, found: Sequence[Finding]) -> RecordRefused:
+def refused(plan: Plan, found: Sequence[Finding]) -> RecordRefused:
+    """The error that names these rows."""
     shown = [
         f"    {f.where}: {f.message}" + (f" (expected {f.expected}, got {f.got})" if f.got else "")
         for f in found

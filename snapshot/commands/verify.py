@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from snapshot.commands.engine import Scores, Where, verify_engine
 from snapshot.commands.kernels_verify import verify_kernels
 from snapshot.commands.now import of_engine, of_reference
 from snapshot.config import Config, Suite
+from snapshot.engineconfig import chosen
 from snapshot.errors import GoldensError, RunError, UsageError
 from snapshot.evidence import Evidence, Now
 from snapshot.model import REFERENCE, Verdict
@@ -40,6 +42,8 @@ class Request:
     outputs: Path | None = None
     environment: str | None = None
     against: str | None = None
+    engine: str | None = None
+    url: str | None = None
     attribute: str = AUTO
     day: datetime.date = field(default_factory=datetime.date.today)
     progress: Progress = silent
@@ -55,16 +59,16 @@ def verify(config: Config, request: Request) -> Verification:
     """
     _consistent(request)
     store = Store(config.store)
-    chosen, kernels = both_kinds(
+    selected, kernels = both_kinds(
         config, request.selectors, batch_size=request.batch_size, candidate=request.candidate
     )
     if request.against is not None and not request.selectors:
         # Slugs differ between kinds and suites: those are meant that have this one.
-        there = _having(store, chosen, request.against), _having(store, kernels, request.against)
-        chosen, kernels = there if any(there) else (chosen, kernels)
-    suites = [plan.suite.name for plan in chosen] + [plan.suite.name for plan in kernels]
+        there = _having(store, selected, request.against), _having(store, kernels, request.against)
+        selected, kernels = there if any(there) else (selected, kernels)
+    suites = [plan.suite.name for plan in selected] + [plan.suite.name for plan in kernels]
     damage = store.check(suites)
-    if request.outputs is not None and len(chosen) != 1:
+    if request.outputs is not None and len(selected) != 1:
         raise UsageError(
             "recorded outputs are of one suite",
             where="--from",
@@ -72,8 +76,9 @@ def verify(config: Config, request: Request) -> Verification:
             got=" ".join(request.selectors) or "no selector",
         )
     run = _reference if request.outputs is None else _outputs
-    held = [held for plan in chosen for held in run(config, store, plan, request)]
-    for kernel_plan in kernels if request.outputs is None else ():
+    run = run if request.engine is None else _engine
+    held = [held for plan in selected for held in run(config, store, plan, request)]
+    for kernel_plan in kernels if request.outputs is None and request.engine is None else ():
         held += verify_kernels(
             config,
             store,
@@ -92,15 +97,18 @@ def _having(store: Store, found: Sequence[_P], slug: str) -> list[_P]:
 
 
 def _consistent(request: Request) -> None:
-    if request.environment is None:
-        return
-    if request.outputs is None:
-        what, got = "--environment says where recorded outputs were made", "no --from"
-    elif request.against is not None:
+    own = request.outputs is None and request.engine is None
+    expected = "--engine NAME or --from FILE, with --environment NAME or --against SLUG"
+    if request.outputs is not None and request.engine is not None:
+        what, got = "two candidates", "--engine and --from"
+    elif request.url is not None and request.engine is None:
+        what, got = "--url says where an engine is", "no --engine"
+    elif request.environment is not None and own:
+        what, got = "--environment says where recorded outputs were made", "no --from, no --engine"
+    elif request.environment is not None and request.against is not None:
         what, got = "two environments to be held to", "--environment and --against"
     else:
         return
-    expected = "--from FILE --environment NAME, or --against SLUG"
     raise UsageError(what, where="the command line", expected=expected, got=got)
 
 
@@ -152,6 +160,24 @@ def _outputs(config: Config, store: Store, plan: Plan, request: Request) -> Iter
     yield run.held(evidences, _ask_about_outputs(plan, evidences, baseline, request))
 
 
+def _engine(config: Config, store: Store, plan: Plan, request: Request) -> Iterator[Held]:
+    """Asks an engine, and holds it to the reference's goldens and to its own."""
+    assert request.engine is not None
+    shape = Shape(request.dtype, request.batch_size)
+    return verify_engine(
+        config,
+        store,
+        plan,
+        chosen(config.engines, request.engine, request.url),
+        Where(request.environment, request.against, shape),
+        lambda evidences, baseline, scores: _ask_about_outputs(
+            plan, evidences, baseline, request, scores
+        ),
+        request.day,
+        request.progress,
+    )
+
+
 def _asked(evidences: Mapping[str, Evidence], attribute: str) -> list[str]:
     """The cases that the reference is asked about."""
     if attribute == NEVER:
@@ -162,7 +188,11 @@ def _asked(evidences: Mapping[str, Evidence], attribute: str) -> list[str]:
 
 
 def _ask_about_outputs(
-    plan: Plan, evidences: Mapping[str, Evidence], baseline: Baseline, request: Request
+    plan: Plan,
+    evidences: Mapping[str, Evidence],
+    baseline: Baseline,
+    request: Request,
+    scores: Scores | None = None,
 ) -> Mapping[str, Now]:
     """What the reference says here, where here is where the outputs were made: unasked only if
     this machine has the fingerprint that they are held to, on request anywhere."""
@@ -180,7 +210,7 @@ def _ask_about_outputs(
         size = identity.batch_size or 1
         if request.attribute == AUTO and here.at(size) != identity:
             return {}
-        return of_engine(rerun, plan, evidences, keys, identity.dtype, size)
+        return of_engine(rerun, plan, evidences, keys, identity.dtype, size, scores)
 
 
 def _shapes(

@@ -79,6 +79,8 @@ PROMPT, CHOSEN, TOPK = "prompt logprobs", "logprobs", "top-k logprobs"
 def _parts(golden: Observation, candidate: Observation) -> list[_Part]:
     require_shape(golden, "golden")
     require_shape(candidate, "candidate")
+    if not golden.arrays or not candidate.arrays:
+        return []
     found = (part(golden, candidate) for part in (_prompt, _chosen, _topk))
     return [part for part in found if part is not None]
 

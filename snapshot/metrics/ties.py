@@ -46,3 +46,26 @@ def near_tie(at: Divergence, bound: float) -> bool:
     margins = (at.golden_margin, at.candidate_margin)
     ranked = at.golden_rank is not None and at.candidate_rank is not None
     return ranked and all(margin is not None and margin <= bound for margin in margins)
+
+
+def gap(golden: Observation, candidate: Observation, at: Divergence) -> float | None:
+    """How far the gap between the two tokens of a parting moved from one side to the other, in
+    nats; None where it is not known, or where the candidate's token is not its own likeliest.
+
+    Greedy on both sides, that is the golden's lead of its token plus the candidate's of its own:
+    noise that moves a logprob by that much explains the parting.
+    """
+    leads = [_lead(golden, at.step, at.golden_token, at.candidate_token)]
+    leads.append(_lead(candidate, at.step, at.candidate_token, at.golden_token))
+    return None if None in leads else sum(lead for lead in leads if lead is not None)
+
+
+def _lead(side: Observation, step: int, own: int | None, other: int | None) -> float | None:
+    """A side's own token above the other's; None where a token is unknown or not its best."""
+    ids, logprobs = side.arrays.get("topk_ids"), side.arrays.get("topk_logprobs")
+    if ids is None or logprobs is None or step >= len(ids) or ids.shape[1] == 0:
+        return None
+    known = dict(zip(ids[step].tolist(), logprobs[step].tolist(), strict=True))
+    if own not in known or other not in known or known[own] < max(known.values()):
+        return None
+    return float(known[own] - known[other])

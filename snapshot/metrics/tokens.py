@@ -10,6 +10,8 @@ from snapshot.model import Array, Divergence, Generated, Observation
 
 def first_difference(golden: Sequence[int], candidate: Sequence[int]) -> int | None:
     """Index of the first token at which they differ, one ending included; None if equal."""
+    if golden == candidate:
+        return None
     for step, (expected, got) in enumerate(zip(golden, candidate, strict=False)):
         if expected != got:
             return step

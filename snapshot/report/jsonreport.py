@@ -24,6 +24,9 @@ def to_json(verification: Verification) -> str:
                 "fingerprint": held.slug,
                 "golden": held.baseline.slug,
                 "how": held.baseline.how,
+                "held_to": held.held_to,
+                "engine": dict(held.engine),
+                "unchecked": dict(held.unchecked),
                 "results": [_result(dataclasses.asdict(result)) for result in held.results],
                 "not_run": dict(held.not_run),
             }

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from snapshot.metrics.words import word_diff
-from snapshot.model import Finding, Result, Verdict
+from snapshot.model import REFERENCE, Finding, Json, Result, Verdict
 from snapshot.report.attribution import attribution_lines
 from snapshot.report.excerpt import around_first
 from snapshot.report.plain import QUOTE, visible
@@ -50,11 +50,27 @@ def _held(held: Held) -> Iterator[Text]:
     golden = held.baseline.slug or "none"
     style = "dim" if held.baseline.exact else "yellow"
     yield Text(f"  held to {golden} ({held.baseline.how})", style)
+    if held.subject != REFERENCE and held.held_to == held.subject:
+        yield Text("  did it move? held to its own goldens there", "bold")
+    if held.engine:
+        known = ", ".join(f"{name} {_told(value)}" for name, value in held.engine.items())
+        yield Text(f"  {known}", "dim")
+    for check, why in held.unchecked.items():
+        yield Text(f"  not checked: {check}: {visible(why, _LONGEST)}", "yellow")
     for result in held.results:
         yield from _result(result)
     for reason, count in Counter(held.not_run.values()).items():
         cases = "case" if count == 1 else "cases"
         yield Text(f"  not run: {count} {cases}: {visible(reason, _LONGEST)}", "yellow")
+
+
+def _told(value: Json) -> str:
+    """A value of an engine's provenance on one line."""
+    if isinstance(value, dict):
+        return " ".join(f"{k}={visible(str(v), 80)}" for k, v in value.items())
+    if isinstance(value, list):
+        return " ".join(visible(str(v), 80) for v in value)
+    return visible(str(value), 160)
 
 
 def _result(result: Result) -> Iterator[Text]:

@@ -170,7 +170,7 @@ class Reference:
         logits: torch.Tensor,
     ) -> Observation:
         case = group.rows[row]
-        ids = _until_stop(new_ids, self._stop_ids)
+        ids = until_stop(new_ids, self._stop_ids)
         logits = logits[: len(ids)].float()
         return Observation(
             case=case.key,
@@ -305,7 +305,8 @@ def _tokenizer_digest(tokenizer: Any) -> str:
 # ---------------------------------------------------------------------- numbers
 
 
-def _until_stop(ids: list[int], stop_ids: list[int]) -> list[int]:
+def until_stop(ids: list[int], stop_ids: list[int]) -> list[int]:
+    """The tokens up to the first one that stops, which is kept."""
     for step, token in enumerate(ids):
         if token in stop_ids:
             return ids[: step + 1]

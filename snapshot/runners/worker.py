@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -19,6 +19,9 @@ from snapshot.suite import Group
 
 if TYPE_CHECKING:
     from snapshot.runners.reference import Reference
+
+Load = Callable[[Suite, str], "Reference"]
+"""Loads a suite's model in a dtype."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class Worker:
 
     Args:
         suite, dtype: what it loads.
+        load: loads it, in the process; a function of a module.
 
     Attributes:
         process: where it runs.
@@ -44,9 +48,11 @@ class Worker:
         GoldensError: torch is missing, or the model cannot be loaded.
     """
 
-    def __init__(self, suite: Suite, dtype: str) -> None:
+    def __init__(self, suite: Suite, dtype: str, load: Load | None = None) -> None:
         self.process = Process(
-            functools.partial(_begin, suite, dtype), suite.timeout, "the model's process"
+            functools.partial(_begin, suite, dtype, load or load_reference),
+            suite.timeout,
+            "the model's process",
         )
         self.fingerprint: Fingerprint = self.process.greeting
 
@@ -59,6 +65,10 @@ class Worker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the process."""
         self.process.end()
 
     def run(
@@ -81,10 +91,10 @@ class Worker:
         return rows
 
 
-def _begin(suite: Suite, dtype: str) -> tuple[Fingerprint, Answer]:
+def _begin(suite: Suite, dtype: str, load: Load) -> tuple[Fingerprint, Answer]:
     """In the process: loads the model once, for every group to come."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    model = _load(suite, dtype)
+    model = load(suite, dtype)
     return model.fingerprint, functools.partial(_run, model)
 
 
@@ -93,7 +103,8 @@ def _run(model: Reference, task: _Task) -> tuple[Observation, ...]:
         return model.run(task.group, task.forced)
 
 
-def _load(suite: Suite, dtype: str) -> Reference:
+def load_reference(suite: Suite, dtype: str) -> Reference:
+    """The reference. Raises `RunError` where what it needs is not installed."""
     try:
         from snapshot.runners.reference import Reference
     except ModuleNotFoundError as error:

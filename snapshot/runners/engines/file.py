@@ -160,7 +160,7 @@ def _ids(entry: Mapping[str, Json], name: str, where: str) -> tuple[int, ...] | 
     value = entry.get(name)
     if value is None:
         return None
-    if not isinstance(value, list) or not all(map(_is_id, value)):
+    if not isinstance(value, list) or not _are_ids(value):
         raise UsageError(
             f"{name} is not a list of token ids",
             where=where,
@@ -168,6 +168,12 @@ def _ids(entry: Mapping[str, Json], name: str, where: str) -> tuple[int, ...] | 
             got=_shown(value),
         )
     return tuple(value)
+
+
+def _are_ids(values: list[Json]) -> bool:
+    return not values or (
+        {*map(type, values)} == {int} and min(values) >= 0 and max(values) < 2**31
+    )
 
 
 def _is_id(value: Json) -> bool:
