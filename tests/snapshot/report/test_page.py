@@ -148,7 +148,7 @@ def test_words_plot_and_wordings_are_drawn(own: chromium.Page) -> None:
     shot(own, "light")
     assert own.value("document.querySelectorAll('#detail del, #detail ins').length") >= 2
     assert own.value("document.querySelectorAll('#detail svg circle').length") > 4
-    assert own.value("document.querySelectorAll('#detail .wordings b').length") == 8
+    assert own.value("document.querySelectorAll('#detail .wordings b').length") == 16
 
 
 def test_every_block_of_every_verdict_draws(page: chromium.Page, tmp_path: Path) -> None:
