@@ -183,7 +183,7 @@ def ask(engine: Engine, right: Run, own: Run | None, progress: Progress) -> Answ
 
 def _right(run: Run, answers: Answers, attribute: Attribute) -> Held:
     """Is it right? Each case against the reference's golden."""
-    now = {key: Now(candidate_forced=row) for key, row in answers.scores.items()}
+    now = {key: Now(candidate_forced=row, asked=False) for key, row in answers.scores.items()}
     evidences = {
         key: dataclasses.replace(e, now=now.get(key))
         for key, e in run.evidences(answers.rows).items()
@@ -197,12 +197,12 @@ def _right(run: Run, answers: Answers, attribute: Attribute) -> Held:
 def _moved(run: Run, answers: Answers, right: Held) -> Held:
     """Did it move? Each case against the engine's own golden, with what the reference did
     meanwhile, where it was asked."""
-    now = {key: Now(candidate_forced=row) for key, row in answers.own_scores.items()}
+    now = {key: Now(candidate_forced=row, asked=False) for key, row in answers.own_scores.items()}
     for result in right.results:
         found = result.attribution
         if found is not None and found.moves and found.moves[0].name == ENVIRONMENT:
             now[result.case] = dataclasses.replace(
-                now.get(result.case, Now()),
+                now.get(result.case, Now(asked=False)),
                 reference_moved=not found.moves[0].still,
                 follows=result.verdict.passes or result.verdict is Verdict.DRIFT,
             )
