@@ -136,8 +136,8 @@ def own_run(right: Run) -> Run | None:
 def ask(engine: Engine, right: Run, own: Run | None, progress: Progress) -> Answers:
     """Lets the engine answer the selected cases, then score what the goldens say.
 
-    A row that it refuses to score is compared by what remains; one at which it breaks is an
-    error, whatever it said before.
+    A row that it refuses to score is compared by what remains; one at which it breaks, and broke
+    at none before, is an error, whatever it said before.
     """
     suite = right.plan.suite
     label = f"verify {suite.name} {right.subject}"
@@ -151,12 +151,9 @@ def ask(engine: Engine, right: Run, own: Run | None, progress: Progress) -> Answ
     for missing in (a.key for a in asks if a.key not in rows):
         rows[missing] = RunError("the engine gave neither an output nor an error for this case")
     about = engine.about()
-    if any(_broke(row) for row in rows.values()):
-        # What was answered stays answered: a broken engine is not asked about it again.
-        lost = {SCORING: "the engine failed before it was asked to"}
-        about = dataclasses.replace(about, cannot={**about.cannot, **lost})
     if SCORING in about.cannot:
         return Answers(rows, about=about)
+    failing = any(_broke(row) for row in rows.values())
     goldens = _goldens(right, asks, rows)
     scores = _score(engine, asks, goldens, f"{label}, on the golden's tokens", progress)
     rows = {key: _with_prompt(row, scores.get(key)) for key, row in rows.items()}
@@ -169,12 +166,17 @@ def ask(engine: Engine, right: Run, own: Run | None, progress: Progress) -> Answ
             if golden.observation.output.token_ids != again[key].output.token_ids
         }
         others = _score(engine, asks, goldens, f"{label}, on its own golden's tokens", progress)
-    broken = {
+    broken: Rows = {
         key: RunError(f"answered, and failed when asked to score given tokens: {row.what}")
         for found in (scores, others)
         for key, row in found.items()
         if isinstance(row, GoldensError) and _broke(row)
     }
+    if failing and broken:
+        # An engine that had failed already: what it answered before stays answered.
+        lost = {SCORING: f"the engine had failed before, and failed at {len(broken)} rows more"}
+        about = dataclasses.replace(about, cannot={**about.cannot, **lost})
+        broken = {}
     return Answers({**rows, **broken}, _scored(scores), _scored(others), about)
 
 
