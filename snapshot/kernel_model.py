@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from snapshot.model import Observation, Result
+from snapshot.model import Observation, Result, RowErrors
 
 DECODE = "grouped-decode"
 """The kind of suite; also what stands in its case files."""
@@ -98,6 +98,7 @@ class Computed:
         misplaced: NaN and infinities where none belong.
         causes: for a result that is not right: what it depends on and must not (kept out of
             the files: no such result is recorded).
+        rows: relative L2 error by sequence and head (kept out of the files too).
     """
 
     lengths: tuple[int, ...]
@@ -108,6 +109,7 @@ class Computed:
     lse_error: LseError | None
     misplaced: tuple[Misplaced, ...] = ()
     causes: tuple[str, ...] = ()
+    rows: RowErrors | None = None
 
 
 @dataclass(frozen=True)

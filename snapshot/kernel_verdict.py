@@ -253,4 +253,5 @@ def _result(
         computed=None if ran is None else ran.output,
         recorded=None if golden is None else golden.observation.output,
         moved=moved,
+        rows=None if ran is None or verdict is Verdict.MATCH else ran.output.rows,
     )

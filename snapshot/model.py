@@ -486,4 +486,3 @@ class Observed:
     rms: float | None = None
     max: float | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
-    rows: RowErrors | None = None

@@ -6,38 +6,52 @@ and says which faults the tolerances would have let through.
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from snapshot.admission import same_arrays
-from snapshot.calibrate import POWER, power
-from snapshot.commands.now import of_engine, of_reference
-from snapshot.commands.status import relaxations
+from snapshot.calibrate import POWER
+from snapshot.commands.generation_audit import Auditor
+from snapshot.commands.kernels_audit import Exposure, audit_kernels
+from snapshot.commands.status import kernel_relaxations, relaxations
 from snapshot.config import Config
-from snapshot.detection import ASKED, ENGINE, OTHER, OWN, Cell, Detection
-from snapshot.errors import GoldensError, RunError
-from snapshot.evidence import Evidence, Now
+from snapshot.detection import OWN, Detection
 from snapshot.history import recall
-from snapshot.metrics.text import NotScorable, rouge_l
-from snapshot.model import REFERENCE, Fingerprint, Observation, Result, Verdict
-from snapshot.plan import Plan, narrow, plans
-from snapshot.resolve import Baseline, against, resolve
-from snapshot.runners.faults import FAULTS, Fault
-from snapshot.runners.observe import Progress, Rows, observe, silent
+from snapshot.ledger import Entry
+from snapshot.plan import Plan, both_kinds, narrow
+from snapshot.resolve import against
+from snapshot.runners.observe import Progress, silent
 from snapshot.runners.rerun import Rerun
 from snapshot.store import Store
-from snapshot.verdict import judge
-from snapshot.verification import Run
 
-METRIC = "unicode-lcs"
-"""ROUGE-L by Unicode words: it sees every script."""
 
-ENGINE_SUBJECT = "engine"
+@dataclass(frozen=True)
+class KernelDetection:
+    """All faults in one kernel suite.
 
-_Observed = Mapping[str, Observation]
+    Attributes:
+        exposures: one a fault and case.
+    """
+
+    suite: str
+    exposures: tuple[Exposure, ...]
+
+    @property
+    def unseen(self) -> list[str]:
+        """Faults that change some case and are caught in none."""
+        affected = [e for e in self.exposures if e.effect]
+        caught = {e.fault for e in affected if e.caught}
+        return [f for f in dict.fromkeys(e.fault for e in affected) if f not in caught]
+
+    @property
+    def let_through(self) -> dict[str, set[str]]:
+        """By relax rule: the faults that pass by it."""
+        found: dict[str, set[str]] = {}
+        for exposure in self.exposures:
+            for rules in exposure.let_through.values() if exposure.effect else ():
+                for rule in rules:
+                    found.setdefault(rule, set()).add(exposure.fault)
+        return found
 
 
 @dataclass(frozen=True)
@@ -46,11 +60,13 @@ class Audit:
 
     Attributes:
         detections: one a suite and fingerprint.
+        kernels: one a kernel suite.
         expired: rules past their day, with owner and date.
         advice: what should be done about relaxations, by rule.
     """
 
     detections: tuple[Detection, ...]
+    kernels: tuple[KernelDetection, ...] = ()
     expired: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
 
@@ -61,11 +77,14 @@ class Audit:
 
     @property
     def exit_code(self) -> int:
-        """1: a fault passes in its golden's own batch, a suite is underpowered, or a rule has
-        expired; 4: no fault was run; 0."""
-        if self.expired or self.underpowered or any(d.missed(OWN) for d in self.detections):
+        """1: a fault passes in its golden's own batch, no kernel case or a relax rule sees one, a
+        suite is underpowered, or a rule has expired; 4: no fault was run; 0."""
+        missed = any(d.missed(OWN) for d in self.detections)
+        unseen = any(k.unseen or k.let_through for k in self.kernels)
+        if self.expired or self.underpowered or missed or unseen:
             return 1
-        return 0 if any(d.cells for d in self.detections) else 4
+        ran = any(d.cells for d in self.detections) or any(k.exposures for k in self.kernels)
+        return 0 if ran else 4
 
 
 def audit(
@@ -81,212 +100,85 @@ def audit(
     """Injects every fault into the selected cases.
 
     Args:
-        batch_size: where the faulty runs run; default: the suite's largest, which is fastest.
-        slug: the recorded fingerprint they are held to; default: their own.
+        batch_size: where the faulty generations run; default: the suite's largest, which is
+            fastest. Kernels have none, and are left out where one is asked for.
+        slug: the recorded fingerprint that generations are held to; default: their own. A
+            kernel is held to the oracle, wherever it was recorded.
         day: on which expiry is judged.
 
     Raises:
         UsageError: nothing is selected, or there is no such fingerprint.
         RunError: the reference cannot be run, or has no goldens to be held to.
     """
-    store, day = Store(config.store), day or datetime.date.today()
-    found: list[Detection] = []
-    expired: dict[str, None] = {}
-    advice: list[str] = []
-    history = recall(config)
-    for plan in plans(config, selectors):
-        suite = plan.suite
-        for damage in store.check([suite.name]):
-            raise damage
-        for rule in (*suite.policy.relax, *suite.policy.quarantine):
-            if rule.expired(day):
-                expired[f"{rule.where}: expired on {rule.expires}, owner {rule.owner}"] = None
-        for entry in relaxations(config, store, plan, history, day):
-            where = f"suites.{suite.name}.tolerance" if entry.rule is None else entry.rule.where
-            advice += [f"{where}: {text}" for text in entry.advice]
-        named = None if slug is None else against(store, suite.name, slug)
-        dtypes = suite.dtypes
-        if named is not None and named.identity is not None:
-            dtypes = narrow(suite, "dtype", dtypes, named.identity.dtype)
-        for name in narrow(suite, "dtype", dtypes, dtype):
-            sizes = narrow(suite, "batch_sizes", suite.batch_sizes, batch_size)
-            if batch_size is None and named is not None and named.identity is not None:
-                size = named.identity.batch_size or max(sizes)
-            else:
-                size = max(sizes)
-            with Rerun(plan, progress) as rerun:
-                auditor = _Auditor(config, store, plan, rerun, name, size, day, progress)
-                found.append(auditor.detection(named))
-    return Audit(tuple(found), tuple(expired), tuple(advice))
-
-
-class _Auditor:
-    """Faults of one suite at one dtype and batch size."""
-
-    def __init__(
-        self,
-        config: Config,
-        store: Store,
-        plan: Plan,
-        rerun: Rerun,
-        dtype: str,
-        size: int,
-        day: datetime.date,
-        progress: Progress,
-    ) -> None:
-        self._config, self._store, self._plan, self._rerun = config, store, plan, rerun
-        self._dtype, self._size, self._day, self._progress = dtype, size, day, progress
-        self._here: Fingerprint = rerun.worker(dtype).fingerprint.at(size)
-
-    def detection(self, named: Baseline | None) -> Detection:
-        own = named or resolve(self._config, self._store, self._plan.suite.name, self._here)
-        if own.slug is None:
-            raise RunError(
-                "no goldens to hold the faulty runs to",
-                where=self._here.slug,
-                got=own.how,
-                hint=f"goldens record {self._plan.suite.name}",
+    store, day, history = Store(config.store), day or datetime.date.today(), recall(config)
+    generation, kernels = both_kinds(config, selectors, batch_size=batch_size)
+    if slug is not None:
+        generation = [p for p in generation if slug in store.fingerprints(p.suite.name)]
+        kernels = []
+    names = [p.suite.name for p in generation] + [p.suite.name for p in kernels]
+    for damage in store.check(names):
+        raise damage
+    ledger = {p.suite.name: relaxations(config, store, p, history, day) for p in generation}
+    ledger |= {p.suite.name: kernel_relaxations(config, store, p, history, day) for p in kernels}
+    return Audit(
+        detections=tuple(
+            detection
+            for plan in generation
+            for detection in _detections(
+                config, store, plan, batch_size, dtype, slug, day, progress
             )
-        clean = _complete(self._run(None))
-        scenarios = {OWN: own}
-        other = self._other() if named is None else None
-        if other is not None:
-            scenarios |= dict.fromkeys((OTHER, ENGINE, ASKED), other)
-        cells: list[Cell] = []
-        unreached: dict[str, str] = {}
-        for fault in FAULTS.values():
-            reached = self._reached(fault, clean)
-            if isinstance(reached, str):
-                unreached[fault.name] = reached
-                continue
-            for scenario, baseline in scenarios.items():
-                cells += self._cells(scenario, baseline, fault, clean, reached)
-        ends = {
-            scenario: Counter(r.verdict for r in self._judged(scenario, baseline, clean, clean))
-            for scenario, baseline in scenarios.items()
-        }
-        recorded = self._store.read_fingerprint(self._plan.suite.name, own.slug)
-        return Detection(
-            suite=self._plan.suite.name,
-            slug=self._here.slug,
-            golden_slug=own.slug,
-            cells=tuple(cells),
-            unreached=unreached,
-            clean=ends,
-            power=power(recorded.calibration),
-        )
-
-    def _other(self) -> Baseline | None:
-        """The goldens of this environment at the first other batch size that has some."""
-        for size in self._plan.suite.batch_sizes:
-            if size != self._size:
-                suite = self._plan.suite.name
-                found = resolve(self._config, self._store, suite, self._here.at(size))
-                if found.exact:
-                    return found
-        return None
-
-    def _reached(self, fault: Fault, clean: _Observed) -> dict[str, Observation] | str:
-        """The rows that the fault changes; or why there are none."""
-        adapters = len(self._plan.suite.adapters)
-        if adapters < fault.adapters:
-            return f"it needs {fault.adapters} adapter(s), the suite has {adapters}"
-        rows = self._run(fault.name)
-        errors = [row for row in rows.values() if isinstance(row, GoldensError)]
-        if errors:
-            return f"it could not be injected: {errors[0].what}"
-        faulty = _complete(rows)
-        reached = {key: row for key, row in faulty.items() if not same_arrays(row, clean[key])}
-        return reached or "it changes no bit of any selected case"
-
-    def _run(self, fault: str | None) -> Rows:
-        groups = self._plan.groups(self._size)
-        what = f"audit {self._plan.suite.name} {self._dtype} batch {self._size}"
-        label = f"{what}, {fault or 'no fault'}"
-        with self._progress(label, sum(len(group.rows) for group in groups)) as advance:
-            worker = self._rerun.worker(self._dtype)
-            return observe(worker, groups, advance, fault=fault)
-
-    def _cells(
-        self,
-        scenario: str,
-        baseline: Baseline,
-        fault: Fault,
-        clean: _Observed,
-        reached: _Observed,
-    ) -> Iterator[Cell]:
-        rows = {**clean, **reached}
-        for result in self._judged(scenario, baseline, clean, rows):
-            if result.case in reached:
-                yield Cell(
-                    scenario=scenario,
-                    fault=fault.name,
-                    case=result.case,
-                    verdict=result.verdict,
-                    distance=result.distance,
-                    score=_score(result),
-                    relaxed=result.relaxed,
-                )
-
-    def _judged(
-        self, scenario: str, baseline: Baseline, clean: _Observed, rows: _Observed
-    ) -> tuple[Result, ...]:
-        """Runs with or without a fault, judged as `verify` would."""
-        if scenario in (ENGINE, ASKED):
-            rows = {key: _as_engine(row) for key, row in rows.items()}
-            run = Run(self._plan, ENGINE_SUBJECT, None, baseline, self._store, self._day)
-        else:
-            run = Run(self._plan, REFERENCE, self._here, baseline, self._store, self._day)
-        evidences = run.evidences(rows)
-        return run.held(evidences, self._now(scenario, baseline, evidences, clean)).results
-
-    def _now(
-        self,
-        scenario: str,
-        baseline: Baseline,
-        evidences: Mapping[str, Evidence],
-        clean: _Observed,
-    ) -> Mapping[str, Now]:
-        """What the reference is known to give here: without the fault."""
-        if scenario == ENGINE:
-            return {}
-        if scenario == ASKED:
-            size = baseline.identity.batch_size if baseline.identity is not None else None
-            assert size is not None
-            return of_engine(self._rerun, self._plan, evidences, evidences, self._dtype, size)
-        same = {k for k, e in evidences.items() if e.candidate is clean[k]}
-        differ = [k for k in same if judge(evidences[k]).verdict not in _SETTLED]
-        asked = of_reference(self._rerun, evidences, differ, self._dtype, self._size)
-        there = baseline.identity is not None and baseline.identity.batch_size == self._size
-        faulty = {
-            key: Now(golden_batch=clean[key] if there else None, candidate_batch=clean[key])
-            for key in evidences
-            if key not in same
-        }
-        return {**asked, **faulty}
+        ),
+        kernels=tuple(
+            KernelDetection(
+                plan.suite.name,
+                tuple(audit_kernels(plan.suite, plan.chosen, day=day, progress=progress)),
+            )
+            for plan in kernels
+        ),
+        expired=tuple(
+            _expired(entry) for entries in ledger.values() for entry in entries if _over(entry)
+        ),
+        advice=tuple(
+            f"{_where(name, entry)}: {text}"
+            for name, entries in ledger.items()
+            for entry in entries
+            for text in entry.advice
+        ),
+    )
 
 
-_SETTLED = frozenset({Verdict.MATCH, Verdict.VARIANT})
+def _detections(
+    config: Config,
+    store: Store,
+    plan: Plan,
+    batch_size: int | None,
+    dtype: str | None,
+    slug: str | None,
+    day: datetime.date,
+    progress: Progress,
+) -> Iterator[Detection]:
+    """One a dtype of the suite."""
+    suite, dtypes = plan.suite, plan.suite.dtypes
+    size = max(narrow(suite, "batch_sizes", suite.batch_sizes, batch_size))
+    named = None if slug is None else against(store, suite.name, slug)
+    if named is not None and named.identity is not None:
+        dtypes = narrow(suite, "dtype", dtypes, named.identity.dtype)
+        if batch_size is None:
+            size = named.identity.batch_size or size
+    for name in narrow(suite, "dtype", dtypes, dtype):
+        with Rerun(plan, progress) as rerun:
+            yield Auditor(config, store, plan, rerun, name, size, day, progress).detection(named)
 
 
-def _complete(rows: Rows) -> dict[str, Observation]:
-    for key, row in rows.items():
-        if isinstance(row, GoldensError):
-            raise RunError(f"the reference itself could not be run: {row.what}", where=key)
-    return {key: row for key, row in rows.items() if isinstance(row, Observation)}
+def _over(entry: Entry) -> bool:
+    return entry.days_left is not None and entry.days_left <= 0
 
 
-def _as_engine(row: Observation) -> Observation:
-    """The row as an engine would give it: it knows neither weights nor batches."""
-    return dataclasses.replace(row, workload=None, composition=None)
+def _expired(entry: Entry) -> str:
+    rule = entry.rule
+    assert rule is not None
+    return f"{rule.where}: expired on {rule.expires}, owner {rule.owner}"
 
 
-def _score(result: Result) -> float:
-    """ROUGE-L of the two texts; 0.0 where they differ in a way that no score sees."""
-    golden, candidate = result.golden_text, result.candidate_text
-    if golden is None or candidate is None or golden == candidate:
-        return 1.0
-    try:
-        return rouge_l(METRIC, golden, candidate)
-    except NotScorable:
-        return 0.0
+def _where(suite: str, entry: Entry) -> str:
+    return f"suites.{suite}.tolerance" if entry.rule is None else entry.rule.where

@@ -140,7 +140,7 @@ def _coordinates(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(index, shape)) if shape else ()
 
 
-def row_errors(rows: Array, quantity: str, bound: float | None = None) -> RowErrors | None:
+def heat_map(rows: Array, quantity: str, bound: float | None = None) -> RowErrors | None:
     """A heat map of per-row errors [sequence, head]; None for an array of other axes.
 
     More axes are folded into the sequences, so that the last one is the head.

@@ -56,6 +56,21 @@ def errors(array: Array, truth: Array) -> Errors:
     )
 
 
+def row_errors(array: Array, truth: Array) -> Array:
+    """Relative L2 error of each row, float64 of all axes but the last; NaN where a row holds
+    NaN or an infinity.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    _same_shape(array, truth)
+    want = rows(_float64(truth))
+    with np.errstate(invalid="ignore", over="ignore"):
+        gap = np.linalg.norm(rows(_float64(array)) - want, axis=1)
+    size = np.linalg.norm(want, axis=1)
+    return np.asarray(gap / np.where(size == 0, 1.0, size)).reshape(array.shape[:-1])
+
+
 def lse_error(lse: Array, truth: Array) -> LseError | None:
     """The largest error of a log-sum-exp; None where there is no finite pair and no mismatch.
 

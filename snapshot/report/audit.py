@@ -12,7 +12,9 @@ from rich.console import Console
 
 from snapshot import __version__
 from snapshot.calibrate import POWER
-from snapshot.commands.audit import METRIC, Audit
+from snapshot.commands.audit import Audit, KernelDetection
+from snapshot.commands.generation_audit import METRIC
+from snapshot.commands.kernels_audit import Exposure
 from snapshot.detection import OWN, SCENARIOS, Cell, Detection, Loosest, loosest
 from snapshot.model import Json, Verdict
 from snapshot.report.plain import visible
@@ -28,6 +30,10 @@ def print_audit(audit: Audit) -> None:
         console.print(f"  held to {detection.golden_slug}", style="dim", soft_wrap=True)
         for line, style in (*_table(detection), *_conclusions(detection)):
             console.print("  " + line, style=style, soft_wrap=True, markup=False)
+    for kernels in audit.kernels:
+        console.print(f"\n{kernels.suite}", style="bold", soft_wrap=True)
+        for line, style in _kernel_lines(kernels):
+            console.print("  " + line, style=style, soft_wrap=True, markup=False)
     for advice in audit.advice:
         console.print(f"POLICY  {visible(advice)}", style="yellow", soft_wrap=True, markup=False)
     for rule in audit.expired:
@@ -37,18 +43,43 @@ def print_audit(audit: Audit) -> None:
 def _table(detection: Detection) -> Iterator[tuple[str, str]]:
     """Padded lines: a log has no width to fit."""
     scenarios = detection.scenarios
-    rows = [
+    yield from _padded(
         ["fault", *scenarios],
         *(
             [fault, *(outcome(detection.of(scenario, fault)) for scenario in scenarios)]
             for fault in detection.faults
         ),
         ["none", *(_counts(detection.clean.get(scenario, {})) for scenario in scenarios)],
-    ]
+    )
+
+
+def _padded(*rows: Sequence[str]) -> Iterator[tuple[str, str]]:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip(), "dim" if row is rows[0] or row is rows[-1] else ""
+        yield "  ".join(cells).rstrip(), "dim" if row is rows[0] else ""
+
+
+def _kernel_lines(detection: KernelDetection) -> Iterator[tuple[str, str]]:
+    """How many of the cases that a fault changes see it, and the bound that still would."""
+    faults = dict.fromkeys(exposure.fault for exposure in detection.exposures)
+    yield from _padded(
+        ["fault", "caught", "rel-L2 bound below"],
+        *(_kernel_row(fault, detection.exposures) for fault in faults),
+    )
+    for fault in detection.unseen:
+        yield f"MISSED  {fault}: no case sees it", "red"
+    for rule, through in detection.let_through.items():
+        yield f"this rule lets faults through: {rule}: {', '.join(sorted(through))}", "red"
+
+
+def _kernel_row(fault: str, exposures: Sequence[Exposure]) -> list[str]:
+    affected = [e for e in exposures if e.fault == fault and e.effect]
+    missed = [e.case for e in affected if e.missed]
+    unseen = f" (not in {', '.join(missed[:2])}{', ...' if missed[2:] else ''})" if missed else ""
+    worst = max((e.rel_l2 for e in affected if e.rel_l2 is not None), default=None)
+    caught = sum(e.caught for e in affected)
+    return [fault, f"{caught} of {len(affected)}{unseen}", "" if worst is None else f"{worst:.2g}"]
 
 
 def outcome(cells: Sequence[Cell]) -> str:
@@ -115,6 +146,15 @@ def as_json_text(audit: Audit) -> str:
         "expired": list(audit.expired),
         "advice": list(audit.advice),
         "detections": [_detection(detection) for detection in audit.detections],
+        "kernels": [
+            {
+                "suite": kernels.suite,
+                "unseen": kernels.unseen,
+                "let_through": {rule: sorted(f) for rule, f in kernels.let_through.items()},
+                "cells": [_exposure(exposure) for exposure in kernels.exposures],
+            }
+            for kernels in audit.kernels
+        ],
     }
     return json.dumps(document, indent=2, allow_nan=False)
 
@@ -151,6 +191,18 @@ def _detection(detection: Detection) -> dict[str, Json]:
             }
             for cell in detection.cells
         ],
+    }
+
+
+def _exposure(exposure: Exposure) -> dict[str, Json]:
+    return {
+        "fault": exposure.fault,
+        "case": exposure.case,
+        "effect": exposure.effect,
+        "verdict": None if exposure.verdict is None else exposure.verdict.value,
+        "caught": exposure.caught,
+        "rel_l2": _plain(exposure.rel_l2),
+        "let_through": {name: list(rules) for name, rules in exposure.let_through.items()},
     }
 
 

@@ -28,7 +28,8 @@ from snapshot.kernel_model import (
     Tensor,
 )
 from snapshot.kernel_policy import Bounds, within
-from snapshot.metrics.tensors import errors, lse_error, misplaced, norm
+from snapshot.metrics.movement import heat_map
+from snapshot.metrics.tensors import errors, lse_error, misplaced, norm, row_errors
 from snapshot.model import Array, Fingerprint, Observation
 from snapshot.predicate import NODEVICE
 from snapshot.probe import fingerprint, probe
@@ -132,6 +133,7 @@ class Decode:
                 baseline=errors(usual, truth),
                 lse_error=None if lse is None else lse_error(lse, truth_lse),
                 misplaced=tuple(found for found in bad if found is not None),
+                rows=heat_map(row_errors(out, truth), "rel-L2 against the float64 oracle"),
             ),
             arrays=arrays,
             workload={"inputs": f"sha256:{inputs.digest()}"},

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from snapshot import __version__
 from snapshot.changes import Changes, GoldenChange, Group
-from snapshot.metrics.movement import row_errors
+from snapshot.metrics.movement import heat_map
 from snapshot.metrics.steps import around
 from snapshot.model import Json
 from snapshot.policy_change import Direction
@@ -129,5 +129,5 @@ def _numbers(change: GoldenChange) -> Iterator[Json]:
     yield lines("Numbers", map(sentences.array, arrays))
     for array in arrays:
         if array.movement is not None and array.movement.moved:
-            rows = row_errors(array.movement.rows, f"rel-L2 of {array.name}, row by row")
+            rows = heat_map(array.movement.rows, f"rel-L2 of {array.name}, row by row")
             yield None if rows is None else heat(rows)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from snapshot.commands.audit import _as_engine, _score
+from snapshot.commands.generation_audit import _as_engine, _score
 from snapshot.commands.status import SuiteStatus, status
 from snapshot.config import Config, load
 from snapshot.history import remember
