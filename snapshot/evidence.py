@@ -40,6 +40,7 @@ class Now:
         reference_moved: where the golden is an engine's own: whether the reference moved since
             its golden of the case was recorded; None where it was not run.
         follows: then, whether the engine does what the reference does here.
+        asked: whether the reference was asked at all; an engine scores tokens without it.
     """
 
     golden_batch: Observation | None = None
@@ -52,11 +53,7 @@ class Now:
     notes: tuple[str, ...] = ()
     reference_moved: bool | None = None
     follows: bool = False
-
-    @property
-    def asked(self) -> bool:
-        """Whether the reference was run: an engine's own scores need it not."""
-        return any((self.golden_batch, self.candidate_batch, self.truth, self.forced, self.notes))
+    asked: bool = True
 
 
 @dataclass(frozen=True)
@@ -131,17 +128,20 @@ class Evidence:
         dtype = self.recorded.fingerprint.identity.dtype
         return tie_bound(c.golden, step, dtype, tie_margin(self.recorded.calibration))
 
-    def near_tie(self, c: Comparison) -> bool:
-        """Whether two generations part where rounding alone decides. One of another
-        implementation parts as far as noise moves a logprob."""
+    def near_tie(self, c: Comparison) -> str | None:
+        """Why rounding alone decides where two generations part; None where it does not. One of
+        another implementation parts as far as noise moves a logprob."""
         at = c.divergence
         if at is None or self.recorded is None:
-            return False
-        if near_tie(at, self.tie_bound(c, at.step)):
-            return True
+            return None
+        bound = self.tie_bound(c, at.step)
+        if near_tie(at, bound):
+            return f"where up to {bound:.3g} is rounding"
         moved = gap(c.golden, c.candidate, at)
         most = floor(self.recorded.calibration, same_batch=False).max
-        return self.foreign and moved is not None and moved <= most
+        if not self.foreign or moved is None or moved > most:
+            return None
+        return f"where the two tokens moved by {moved:.3g} and noise moves one by up to {most:.3g}"
 
     def bound(self, tolerance: LogprobTolerance | None, noise: Floor) -> Floor:
         """What a logprob tolerance allows; the noise floor where it says nothing."""

@@ -84,10 +84,11 @@ def tie(e: Evidence, c: Comparison, noise: Floor) -> Ruling | None:
     if forced is None or e.recorded is None or c.divergence is None or deviates(e, c):
         return None
     scored = Comparison.of(c.golden, forced)
-    if not e.near_tie(c) or scored.distance is None or not scored.within(noise):
+    why = e.near_tie(c)
+    if why is None or scored.distance is None or not scored.within(noise):
         return None
     what = (
-        f"{parting(c.divergence)}: rounding decides there; on the golden's tokens "
+        f"{parting(c.divergence)}, {why}; on the golden's tokens "
         f"logprobs {scored.distance}, noise rms {noise.rms:.2g}, max {noise.max:.2g}"
     )
     return Ruling(Verdict.TIE, what, c.findings)

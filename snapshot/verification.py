@@ -58,6 +58,11 @@ class Held:
     unchecked: Mapping[str, str] = field(default_factory=dict)
     not_run: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def own(self) -> bool:
+        """Whether it asks if an engine moved from its own goldens, not if it is right."""
+        return self.held_to == self.subject != REFERENCE
+
 
 def expiry(rule: Rule) -> str:
     """What a report says of a rule that has expired."""

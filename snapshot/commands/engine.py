@@ -136,8 +136,8 @@ def own_run(right: Run) -> Run | None:
 def ask(engine: Engine, right: Run, own: Run | None, progress: Progress) -> Answers:
     """Lets the engine answer the selected cases, then score what the goldens say.
 
-    A row that it refuses to score is compared by what remains; one at which it breaks is an
-    error, whatever it said before.
+    A row that it refuses to score is compared by what remains; one at which it breaks, and broke
+    at none before, is an error, whatever it said before.
     """
     suite = right.plan.suite
     label = f"verify {suite.name} {right.subject}"
@@ -151,12 +151,9 @@ def ask(engine: Engine, right: Run, own: Run | None, progress: Progress) -> Answ
     for missing in (a.key for a in asks if a.key not in rows):
         rows[missing] = RunError("the engine gave neither an output nor an error for this case")
     about = engine.about()
-    if any(_broke(row) for row in rows.values()):
-        # What was answered stays answered: a broken engine is not asked about it again.
-        lost = {SCORING: "the engine failed before it was asked to"}
-        about = dataclasses.replace(about, cannot={**about.cannot, **lost})
     if SCORING in about.cannot:
         return Answers(rows, about=about)
+    failing = any(_broke(row) for row in rows.values())
     goldens = _goldens(right, asks, rows)
     scores = _score(engine, asks, goldens, f"{label}, on the golden's tokens", progress)
     rows = {key: _with_prompt(row, scores.get(key)) for key, row in rows.items()}
@@ -169,12 +166,17 @@ def ask(engine: Engine, right: Run, own: Run | None, progress: Progress) -> Answ
             if golden.observation.output.token_ids != again[key].output.token_ids
         }
         others = _score(engine, asks, goldens, f"{label}, on its own golden's tokens", progress)
-    broken = {
+    broken: Rows = {
         key: RunError(f"answered, and failed when asked to score given tokens: {row.what}")
         for found in (scores, others)
         for key, row in found.items()
         if isinstance(row, GoldensError) and _broke(row)
     }
+    if failing and broken:
+        # An engine that had failed already: what it answered before stays answered.
+        lost = {SCORING: f"the engine had failed before, and failed at {len(broken)} rows more"}
+        about = dataclasses.replace(about, cannot={**about.cannot, **lost})
+        broken = {}
     return Answers({**rows, **broken}, _scored(scores), _scored(others), about)
 
 
@@ -183,7 +185,7 @@ def ask(engine: Engine, right: Run, own: Run | None, progress: Progress) -> Answ
 
 def _right(run: Run, answers: Answers, attribute: Attribute) -> Held:
     """Is it right? Each case against the reference's golden."""
-    now = {key: Now(candidate_forced=row) for key, row in answers.scores.items()}
+    now = {key: Now(candidate_forced=row, asked=False) for key, row in answers.scores.items()}
     evidences = {
         key: dataclasses.replace(e, now=now.get(key))
         for key, e in run.evidences(answers.rows).items()
@@ -197,12 +199,12 @@ def _right(run: Run, answers: Answers, attribute: Attribute) -> Held:
 def _moved(run: Run, answers: Answers, right: Held) -> Held:
     """Did it move? Each case against the engine's own golden, with what the reference did
     meanwhile, where it was asked."""
-    now = {key: Now(candidate_forced=row) for key, row in answers.own_scores.items()}
+    now = {key: Now(candidate_forced=row, asked=False) for key, row in answers.own_scores.items()}
     for result in right.results:
         found = result.attribution
         if found is not None and found.moves and found.moves[0].name == ENVIRONMENT:
             now[result.case] = dataclasses.replace(
-                now.get(result.case, Now()),
+                now.get(result.case, Now(asked=False)),
                 reference_moved=not found.moves[0].still,
                 follows=result.verdict.passes or result.verdict is Verdict.DRIFT,
             )

@@ -32,6 +32,7 @@ def to_junit(verification: Verification) -> str:
 
 def _suite(held: Held) -> str:
     name = f"{held.suite} {held.subject} on {held.slug or 'unknown environment'}"
+    name += ", did it move?" if held.own else ""
     results = held.results
     counts = (
         f'tests="{len(results)}" failures="{sum(map(_failed, results))}" '

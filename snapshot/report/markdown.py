@@ -64,6 +64,7 @@ def _table(verification: Verification) -> Iterator[str]:
     for held in verification.held:
         counts = Counter(result.verdict.value for result in held.results)
         where = f"{held.suite} {held.subject} {held.slug or 'unknown environment'}"
+        where += ", did it move?" if held.own else ""
         golden = "its own" if held.baseline.exact else code(f"{held.baseline.slug}")
         if held.baseline.slug is None:
             golden = "nothing recorded"

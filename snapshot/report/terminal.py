@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from snapshot.metrics.words import word_diff
-from snapshot.model import REFERENCE, Finding, Json, Result, Verdict
+from snapshot.model import Finding, Json, Result, Verdict
 from snapshot.report.attribution import attribution_lines
 from snapshot.report.excerpt import around_first
 from snapshot.report.plain import QUOTE, visible
@@ -50,7 +50,7 @@ def _held(held: Held) -> Iterator[Text]:
     golden = held.baseline.slug or "none"
     style = "dim" if held.baseline.exact else "yellow"
     yield Text(f"  held to {golden} ({held.baseline.how})", style)
-    if held.subject != REFERENCE and held.held_to == held.subject:
+    if held.own:
         yield Text("  did it move? held to its own goldens there", "bold")
     if held.engine:
         known = ", ".join(f"{name} {_told(value)}" for name, value in held.engine.items())

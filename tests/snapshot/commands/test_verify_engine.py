@@ -199,6 +199,33 @@ def test_text_alone_is_compared_and_what_did_not_run_is_said(make: Any) -> None:
     assert all("token ids" in row["notes"][0] for row in run["results"])
 
 
+def test_the_environment_of_its_table_says_what_it_is_held_to(make: Any) -> None:
+    old = '[environments.old]\nmatch = { rocm = ">=7,<8" }\n'
+    project = make(TOML + 'environment = "old"\n' + old)
+    flags = ("verify", "--engine", "mine", "--attribute", "never", "--json")
+    report = json.loads(project.run(*flags).stdout)
+    assert report["exit_code"] == 0 and report["runs"][0]["golden"] == ROCM7.slug
+    unknown = project.run(*flags, "--environment", "new")
+    assert unknown.exit_code == 2 and "no such environment" in unknown.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--engine", "mine"), "does not say in which environment"),
+        (("--engine", "mine", "--from", "x.jsonl"), "two candidates"),
+        (("--url", "http://127.0.0.1:9"), "no --engine"),
+        (("--engine", "nobody"), "no such engine"),
+        (("--engine", "mine", "--url", "http://a:b@h/v1", "--against", ROCM7.slug), "credentials"),
+    ],
+)
+def test_a_request_that_cannot_be_met_is_a_usage_error(
+    make: Any, flags: tuple[str, ...], said: str
+) -> None:
+    done = make().run("verify", *flags)
+    assert done.exit_code == 2 and said in done.stderr, done.output
+
+
 # ---------------------------------------------------------------------------- failures
 
 
@@ -220,8 +247,8 @@ def test_a_server_that_dies_half_way_keeps_what_was_done(make: Any) -> None:
     errors = [r["headline"] for r in report["runs"][0]["results"] if r["verdict"] == "ERROR"]
     assert any("HTTP 500: EngineCore died" in headline for headline in errors)
     assert any("not asked: the engine failed 3 rows in a row" in headline for headline in errors)
-    # Three rows, each twice: the rest cost no request.
-    assert count <= 8 + 3 * 2
+    # Three rows, each twice, answering and scoring: the rest cost no request.
+    assert count <= 8 + 2 * 3 * 2
 
 
 def test_a_server_that_breaks_while_scoring_fails_the_rows(make: Any) -> None:
