@@ -1,0 +1,5 @@
+"""``python -m snapshot.cli`` is ``goldens``."""
+
+from snapshot.cli import main
+
+main()

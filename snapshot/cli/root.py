@@ -1,0 +1,50 @@
+"""The group that all commands hang from, and how it ends."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from snapshot import __version__
+from snapshot.errors import GoldensError
+
+
+class _Group(click.Group):
+    """Prints our errors as what they are, without a traceback."""
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except GoldensError as error:
+            click.echo(f"goldens: {error}", err=True)
+            sys.exit(error.exit_code)
+        except KeyboardInterrupt:
+            click.echo("goldens: interrupted; every file is whole, run it again", err=True)
+            sys.exit(130)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="goldens")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The goldens.toml to use; default: the nearest one here or above.",
+)
+@click.pass_context
+def main(context: click.Context, config: Path | None) -> None:
+    """Golden references for LLM inference: recorded per environment, reviewed in pull requests.
+
+    \b
+    Exit codes: 0 all pass, 1 something failed, 2 usage or configuration,
+    3 goldens are missing, 4 nothing was run, 5 drift only.
+    """
+    context.obj = config
+
+
+def load(context: click.Context) -> Any:
+    from snapshot.config import find, load
+
+    return load(context.obj or find(Path.cwd()))
