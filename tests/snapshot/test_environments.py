@@ -20,7 +20,7 @@ pytest.importorskip("torch", reason="the base install has no reference")
 pytestmark = pytest.mark.model
 
 PROMPTS = (
-    "从前有一座山，山里有一座庙，",
+    "Jeg liker å gå på tur fordi",
     "Large language models are trained on",
     "The capital of France is",
 )
@@ -35,7 +35,7 @@ DRIFTED = {"TIE", "DRIFT", "VARIANT"}
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory, smollm2: Path) -> Workspace:
     root = tmp_path_factory.mktemp("environments")
-    made = Workspace.create(root, smollm2, max_new_tokens=8)
+    made = Workspace.create(root, smollm2, max_new_tokens=10)
     made.prompts(*PROMPTS)
     done = made.run("record", "--repeat", "1")
     assert done.code == 0, done.err
