@@ -154,9 +154,8 @@ class Evidence:
             max=unlimited if tolerance.max is None else tolerance.max,
         )
 
-    def beyond(self, c: Comparison, noise: Floor) -> list[Finding]:
-        """What no tolerance covers; empty where the case is within."""
-        tolerance = self.strictness.tolerance
+    def beyond(self, c: Comparison, noise: Floor, tolerance: Tolerance) -> list[Finding]:
+        """What a tolerance does not cover; empty where the case is within."""
         found: list[Finding | None] = []
         if tolerance.text is None:
             found += c.findings

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import fnmatch
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 from snapshot.kernel_model import Computed
 from snapshot.model import Finding, Fingerprint
@@ -168,6 +168,15 @@ class KernelStrictness:
     quarantine: Rule | None = None
     expired: tuple[Rule, ...] = ()
     tolerance: Bounds = field(default_factory=Bounds)
+
+    def needed(self, computed: Computed) -> tuple[Rule, ...]:
+        """Those of `relaxed` without which a kernel's figures would exceed a bound."""
+        return tuple(rule for rule in self.relaxed if excesses(computed, self._without(rule)))
+
+    def _without(self, rule: Rule) -> Bounds:
+        loosened = rule.bounds if isinstance(rule, KernelRule) else Bounds()
+        own = {n: getattr(self.tolerance, n) for n in _NAMES if getattr(loosened, n) is not None}
+        return replace(self.bounds, **own)
 
 
 _NAMES = tuple(bound.name for bound in fields(Bounds))

@@ -16,7 +16,7 @@ from snapshot import payload
 from snapshot.errors import GoldensError, StoreError
 from snapshot.fingerprint import numeric_mode_warning
 from snapshot.kernel_model import OUT, Computed, KernelObservation, KernelResult, Misplaced, Moved
-from snapshot.kernel_policy import KernelStrictness, excesses, row_name, within
+from snapshot.kernel_policy import KernelStrictness, excesses, row_name
 from snapshot.model import Finding, Fingerprint, Golden, RecordedFingerprint, Verdict
 
 NONFINITE = "nonfinite"
@@ -178,8 +178,7 @@ def _within(
     said.append(
         f"plain torch {computed.baseline.rel_l2:.3g} now, {recorded.baseline.rel_l2:.3g} recorded"
     )
-    if not within(computed, e.strictness.tolerance):
-        said += [f"relaxed by {rule}" for rule in e.strictness.relaxed]
+    said += [f"relaxed by {rule}" for rule in e.strictness.needed(computed)]
     return _result(e, Verdict.WITHIN, "; ".join(said), findings, moved)
 
 
@@ -238,7 +237,7 @@ def _result(
 ) -> KernelResult:
     golden = e.golden if isinstance(e.golden, Golden) else None
     ran = None if isinstance(e.candidate, GoldensError) else e.candidate
-    needed = verdict.passes and ran is not None and not within(ran.output, e.strictness.tolerance)
+    needed = e.strictness.needed(ran.output) if verdict.passes and ran is not None else ()
     return KernelResult(
         suite=e.suite,
         case=e.case,
@@ -249,7 +248,7 @@ def _result(
         headline=headline,
         findings=tuple(findings),
         notes=_notes(e),
-        relaxed=tuple(rule.where for rule in e.strictness.relaxed if needed),
+        relaxed=tuple(rule.where for rule in needed),
         computed=None if ran is None else ran.output,
         recorded=None if golden is None else golden.observation.output,
         moved=moved,

@@ -116,12 +116,22 @@ class Strictness:
         relaxed: the rules in force; at most one for text and one for logprobs.
         quarantine: the live quarantine rule, if any.
         expired: rules that would cover the case, had they not expired.
+        suite: the suite's own tolerance.
     """
 
     tolerance: Tolerance
     relaxed: tuple[Rule, ...] = ()
     quarantine: Rule | None = None
     expired: tuple[Rule, ...] = ()
+    suite: Tolerance = field(default_factory=Tolerance)
+
+    def without(self, rule: Rule) -> Tolerance:
+        """The tolerance, had this one of `relaxed` not been in force."""
+        text, logprob = rule.tolerance.text, rule.tolerance.logprob
+        return Tolerance(
+            text=self.tolerance.text if text is None else self.suite.text,
+            logprob=self.tolerance.logprob if logprob is None else self.suite.logprob,
+        )
 
 
 def strictness(
@@ -150,6 +160,7 @@ def strictness(
         relaxed=tuple(rule for rule in live if rule in (text, logprob)),
         quarantine=_only([rule for rule in held if not rule.expired(day)], case),
         expired=tuple(rule for rule in (*covering, *held) if rule.expired(day)),
+        suite=policy.tolerance,
     )
 
 

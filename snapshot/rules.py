@@ -96,9 +96,23 @@ def tie(e: Evidence, c: Comparison, noise: Floor) -> Ruling | None:
 
 def within(e: Evidence, c: Comparison, noise: Floor) -> Ruling | None:
     """Inside what the policy tolerates; what is left is said."""
-    tolerance = e.strictness.tolerance
-    if tolerance == Tolerance() or e.beyond(c, noise):
+    strictness = e.strictness
+    covered = _covered(e, c, noise, strictness.tolerance)
+    if not covered:
         return None
+    needed = [
+        rule for rule in strictness.relaxed if not _covered(e, c, noise, strictness.without(rule))
+    ]
+    by = "; ".join(map(str, needed)) or "the suite's tolerance"
+    relaxed = tuple(rule.where for rule in needed)
+    return Ruling(Verdict.WITHIN, f"{', '.join(covered)}; {by}", c.findings, relaxed)
+
+
+def _covered(e: Evidence, c: Comparison, noise: Floor, tolerance: Tolerance) -> list[str]:
+    """What a tolerance covers of the difference, in words; nothing where it does not cover all
+    of it. One of texts excuses nothing where the texts are equal."""
+    if e.beyond(c, noise, tolerance):
+        return []
     said: list[str] = []
     if tolerance.text is not None and not c.same_output:
         score = c.score(tolerance.text.metric).value or 0.0
@@ -107,9 +121,7 @@ def within(e: Evidence, c: Comparison, noise: Floor) -> Ruling | None:
     if tolerance.logprob is not None and c.distance is not None:
         bound = e.bound(tolerance.logprob, noise)
         said.append(f"logprobs {c.distance}, allowed rms {bound.rms:.2g}, max {bound.max:.2g}")
-    by = "; ".join(map(str, e.strictness.relaxed)) or "the suite's tolerance"
-    relaxed = tuple(rule.where for rule in e.strictness.relaxed)
-    return Ruling(Verdict.WITHIN, f"{', '.join(said)}; {by}", c.findings, relaxed)
+    return said
 
 
 def parting(at: Divergence) -> str:

@@ -141,7 +141,7 @@ def _empty(e: Evidence, c: Comparison, noise: Floor) -> Ruling | None:
 
 def _moved(e: Evidence, c: Comparison, noise: Floor) -> Ruling:
     """It differs and nothing excuses it: who moved?"""
-    beyond = e.beyond(c, noise)
+    beyond = e.beyond(c, noise, e.strictness.tolerance)
     verdict, why = moved(e, c)
     findings = [*c.findings, *(finding for finding in beyond if finding not in c.findings)]
     difference = f"{_difference(c, beyond)}; " if findings else ""

@@ -102,8 +102,10 @@ def audit_kernels(
                 rules = kernel_strictness(
                     suite.policy, case=key, subject=candidate, environment=here, day=day
                 )
-                if rules.relaxed and judge_alone(_evidence(suite, fault, key, ran, rules)) is None:
-                    let_through[candidate] = tuple(rule.where for rule in rules.relaxed)
+                if not isinstance(ran, GoldensError) and (
+                    judge_alone(_evidence(suite, fault, key, ran, rules)) is None
+                ):
+                    let_through[candidate] = tuple(r.where for r in rules.needed(ran.output))
             yield Exposure(
                 fault=fault,
                 case=key,

@@ -351,6 +351,12 @@ def test_a_significant_test_leaves_what_was_relaxed_in_the_open() -> None:
     assert found.attribution is not None and found.attribution.tests == BROKEN
 
 
+def test_a_tolerance_of_texts_excuses_nothing_where_the_texts_are_equal() -> None:
+    texts = Strictness(Tolerance(TextTolerance(0.8, "unicode-lcs")))
+    now = Now(golden_batch=UNMOVED, forced=UNMOVED, tests=BROKEN)
+    assert engine(NEAR, now, strictness=texts).verdict is Verdict.REGRESSION
+
+
 def test_the_golden_s_exact_bits_stay_a_match_whatever_the_other_rows_say() -> None:
     for here in (UNMOVED, shifted(UNMOVED, 0.01), MOVED_HERE):
         assert engine(UNMOVED, Now(golden_batch=here, tests=BROKEN)).verdict is Verdict.MATCH

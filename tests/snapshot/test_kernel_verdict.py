@@ -10,13 +10,18 @@ import numpy as np
 import pytest
 
 from snapshot.errors import DamagedGolden, RunError
-from snapshot.kernel_policy import Bounds, KernelStrictness, within
+from snapshot.kernel_policy import Bounds, KernelRule, KernelStrictness, within
 from snapshot.kernel_verdict import judge_alone, judge_kernel
 from snapshot.model import Fingerprint, RecordedFingerprint, Verdict
 from tests.snapshot.builders import rule
 from tests.snapshot.kernel_builders import HERE, SUITE, evidence, golden, observe, right, truth
 
 INPUTS = {"inputs": "sha256:" + "1" * 64}
+BOTH = Bounds(rel_l2=0.01, max_abs=0.1)
+
+
+def relaxing(bounds: Bounds, where: str = rule().where) -> KernelRule:
+    return KernelRule(**vars(rule(where=where)), bounds=bounds)
 
 
 def test_error_of_the_run_and_of_the_golden() -> None:
@@ -191,10 +196,32 @@ def test_a_relaxed_bound_passes_and_is_shown() -> None:
     out = right()
     out[1] *= np.float16(1.004)
     assert judge_kernel(evidence(observe(out))).verdict is Verdict.WRONG
-    strict = KernelStrictness(Bounds(rel_l2=0.01, max_abs=0.1), relaxed=(rule(),))
+    strict = KernelStrictness(BOTH, relaxed=(relaxing(BOTH),))
     result = judge_kernel(evidence(observe(out), strictness=strict))
     assert result.verdict is Verdict.WITHIN and "bound 0.01" in result.headline
     assert result.relaxed == (rule().where,) and "relaxed by" in result.headline
+
+
+def test_only_the_rules_that_were_needed_are_named() -> None:
+    out = right()
+    out[1] *= np.float16(1.004)
+    rules = (relaxing(Bounds(rel_l2=0.01), "rel"), relaxing(Bounds(lse_abs=1.0), "lse"))
+    strict = KernelStrictness(Bounds(rel_l2=0.01, max_abs=0.1, lse_abs=1.0), relaxed=rules)
+    strict = dataclasses.replace(strict, tolerance=Bounds(max_abs=0.1))
+    result = judge_kernel(evidence(observe(out), strictness=strict))
+    assert result.verdict is Verdict.WITHIN and result.relaxed == ("rel",)
+
+
+def test_a_rule_is_not_needed_for_what_an_allowance_lets_pass() -> None:
+    strict = KernelStrictness(BOTH, relaxed=(relaxing(BOTH),))
+    allowed = evidence(
+        observe(NAN),
+        golden=golden(observe(NAN)),
+        strictness=strict,
+        allowed=frozenset({"nonfinite"}),
+    )
+    result = judge_kernel(allowed)
+    assert result.verdict is Verdict.MATCH and not result.relaxed
 
 
 def test_quarantined_and_fixed() -> None:
@@ -233,7 +260,7 @@ def test_what_is_remembered_of_a_kernel_tells_rules_from_bits(tmp_path: Path) ->
     nudged, off = right(), right()
     nudged.view(np.int16)[0, 0, 0] += 1
     off[1] *= np.float16(1.004)
-    strict = KernelStrictness(Bounds(rel_l2=0.01, max_abs=0.1), relaxed=(rule(),))
+    strict = KernelStrictness(BOTH, relaxed=(relaxing(BOTH),))
     results = (
         judge_kernel(evidence(observe(nudged), strictness=strict)),
         judge_kernel(evidence(observe(off), strictness=strict)),

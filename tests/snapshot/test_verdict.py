@@ -697,6 +697,25 @@ def test_a_logprob_tolerance_says_what_it_let_through() -> None:
     assert "max 0.5 (tolerance)" in beyond.headline
 
 
+def test_only_the_rules_that_were_needed_are_named() -> None:
+    rules = (
+        rule(where="text", tolerance=Tolerance(text=LOOSE.tolerance.text)),
+        rule(where="logprob", tolerance=Tolerance(logprob=LOOSE.tolerance.logprob)),
+    )
+    strict = Strictness(LOOSE.tolerance, rules)
+    assert judge(evidence(observation(shift=0.1), strictness=strict)).relaxed == ("logprob",)
+    assert judge(evidence(observation(MOVED), strictness=strict)).relaxed == ("text",)
+    found = judge(evidence(observation(MOVED, shift=0.1), strictness=strict))
+    assert found.verdict is Verdict.WITHIN and found.relaxed == ("text", "logprob")
+    suite = judge(
+        evidence(
+            observation(shift=0.1),
+            strictness=Strictness(LOOSE.tolerance, rules, suite=LOOSE.tolerance),
+        )
+    )
+    assert not suite.relaxed and suite.headline.endswith("the suite's tolerance")
+
+
 def test_both_bounds_of_a_logprob_tolerance_hold() -> None:
     both = Strictness(Tolerance(logprob=LogprobTolerance(max=1.0, rms=0.05)))
     assert verdict(evidence(observation(shift=0.1), strictness=both)) is Verdict.REGRESSION
