@@ -10,7 +10,7 @@ Pure: what is judged here was run and read elsewhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from snapshot import payload
 from snapshot.errors import GoldensError, StoreError
@@ -18,6 +18,7 @@ from snapshot.fingerprint import numeric_mode_warning
 from snapshot.kernel_model import OUT, Computed, KernelObservation, KernelResult, Misplaced, Moved
 from snapshot.kernel_policy import KernelStrictness, excesses, row_name
 from snapshot.model import Finding, Fingerprint, Golden, RecordedFingerprint, Verdict
+from snapshot.quarantine import quarantined
 
 NONFINITE = "nonfinite"
 """The finding that an ``allow`` entry accepts: the golden's NaN, at exactly its places."""
@@ -29,7 +30,7 @@ by a few percent when a compiler reorders sums; a fault moves it by far more."""
 
 @dataclass(frozen=True)
 class KernelEvidence:
-    """All that is known when one case of one kernel is judged; as `verdict.Evidence`."""
+    """All that is known when one case of one kernel is judged; as `evidence.Evidence`."""
 
     suite: str
     case: str
@@ -46,16 +47,9 @@ class KernelEvidence:
 def judge_kernel(evidence: KernelEvidence) -> KernelResult:
     """The verdict on a case, with its findings."""
     result = _strictly(evidence)
-    rule = evidence.strictness.quarantine
-    if rule is None:
-        return result
-    was = result.verdict.value
     # Right and never recorded, since what is wrong is refused: it is fixed all the same.
-    if result.verdict.passes or result.verdict is Verdict.MISSING:
-        headline = f"right now ({was}): remove the quarantine {rule}"
-        return replace(result, verdict=Verdict.FIXED, headline=headline)
-    headline = f"{was}: {result.headline}; quarantined: {rule}"
-    return replace(result, verdict=Verdict.QUARANTINED, headline=headline)
+    fixed = result.verdict.passes or result.verdict is Verdict.MISSING
+    return quarantined(result, evidence.strictness.quarantine, fixed=fixed)
 
 
 def judge_alone(evidence: KernelEvidence) -> KernelResult | None:

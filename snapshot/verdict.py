@@ -19,6 +19,7 @@ from snapshot.metrics.nonfinite import nonfinite, same_pattern
 from snapshot.metrics.shape import Misshapen, require_shape
 from snapshot.metrics.steps import around
 from snapshot.model import Finding, Golden, Observation, Result, Verdict
+from snapshot.quarantine import quarantined
 from snapshot.rules import Ruling, identity, match, parting, tie, variant, within
 
 RULES = (match, identity, variant, tie, within)
@@ -28,16 +29,7 @@ RULES = (match, identity, variant, tie, within)
 def judge(evidence: Evidence) -> Result:
     """The verdict on a case, with its findings."""
     result = _strictly(evidence)
-    rule = evidence.strictness.quarantine
-    if rule is None:
-        return result
-    was = result.verdict.value
-    if result.verdict.passes:
-        verdict, headline = Verdict.FIXED, f"passes now ({was}): remove the quarantine {rule}"
-    else:
-        verdict = Verdict.QUARANTINED
-        headline = f"{was}: {result.headline}; quarantined: {rule}"
-    return dataclasses.replace(result, verdict=verdict, headline=headline)
+    return quarantined(result, evidence.strictness.quarantine, fixed=result.verdict.passes)
 
 
 def _strictly(e: Evidence) -> Result:

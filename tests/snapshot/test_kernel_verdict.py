@@ -231,7 +231,7 @@ def test_quarantined_and_fixed() -> None:
     fixed = judge_kernel(evidence(strictness=strict))
     assert fixed.verdict is Verdict.FIXED and not fixed.verdict.passes
     unrecorded = judge_kernel(evidence(golden=None, strictness=strict))
-    assert unrecorded.verdict is Verdict.FIXED and "right now (MISSING)" in unrecorded.headline
+    assert unrecorded.verdict is Verdict.FIXED and "sound now (MISSING)" in unrecorded.headline
 
 
 def test_an_expired_rule_is_noted() -> None:

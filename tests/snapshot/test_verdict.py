@@ -282,7 +282,7 @@ def test_quarantine_comes_last_and_covers_every_failure(name: str) -> None:
     found = judge(evidence(**{**fields, "strictness": strict}))
     if alone.verdict.passes:
         assert found.verdict is Verdict.FIXED and not found.verdict.passes
-        assert f"passes now ({alone.verdict.value}): remove the quarantine" in found.headline
+        assert f"sound now ({alone.verdict.value}): remove the quarantine" in found.headline
     else:
         assert found.verdict is Verdict.QUARANTINED and found.verdict.passes
         assert found.headline.startswith(f"{alone.verdict.value}: {alone.headline}; quarantined: ")
