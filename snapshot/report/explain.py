@@ -10,8 +10,8 @@ from rich.text import Text
 from snapshot.metrics.words import word_diff
 from snapshot.model import Result, Step, Verdict
 from snapshot.report.attribution import attribution_lines
+from snapshot.report.finding import finding_line
 from snapshot.report.plain import QUOTE, visible
-from snapshot.report.terminal import finding_line
 from snapshot.verification import Held, Verification
 
 

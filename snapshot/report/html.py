@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from snapshot import __version__
 from snapshot.kernel_model import Computed, KernelResult
 from snapshot.metrics.words import Run, word_diff
-from snapshot.model import Attribution, Finding, Json, Result, RowErrors, Step, Verdict
+from snapshot.model import Attribution, Json, Result, RowErrors, Step, Verdict
 from snapshot.report.attribution import WAYS, moved
+from snapshot.report.finding import sentence
 from snapshot.report.page import (
     Alert,
     Cell,
@@ -144,7 +145,7 @@ def _cell(result: Result) -> Cell:
     if result.scores:
         scores = [f"{metric}: ROUGE-L {score:.4f}" for metric, score in result.scores.items()]
         blocks.append(lines("Scores", scores))
-    blocks.append(lines("Findings", map(finding, result.findings)))
+    blocks.append(lines("Findings", map(sentence, result.findings)))
     blocks.append(lines("Relaxed by", result.relaxed))
     blocks.append(lines("Notes", result.notes))
     text = f"{result.candidate_text or ''}\n{result.golden_text or '' if differs else ''}"
@@ -154,18 +155,6 @@ def _cell(result: Result) -> Cell:
         tuple(block for block in blocks if block is not None),
         shown(text[:_SEARCHED]),
     )
-
-
-def finding(found: Finding) -> str:
-    """A finding with its particulars, as one sentence."""
-    particulars = (
-        ("at", found.where),
-        ("expected", found.expected),
-        ("got", found.got),
-        ("allowed", found.allowed),
-    )
-    said = [f"{name} {value}" for name, value in particulars if value]
-    return f"{found.check}: {found.message}" + (f" ({'; '.join(said)})" if said else "")
 
 
 def plot(steps: Sequence[Step], before: str, after: str) -> Json:

@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from snapshot.model import Result, Verdict
 from snapshot.report.attribution import attribution_lines
-from snapshot.report.html import finding
+from snapshot.report.finding import sentence
 from snapshot.report.plain import visible
 from snapshot.verification import Held, Verification
 
@@ -73,7 +73,7 @@ def _said(result: Result) -> list[str]:
         said += [f"{name}: {text}" for name, text in sides if text is not None]
     if result.attribution is not None:
         said += attribution_lines(result.attribution)
-    return [*said, *map(finding, result.findings), *(f"note: {note}" for note in result.notes)]
+    return [*said, *map(sentence, result.findings), *(f"note: {note}" for note in result.notes)]
 
 
 def _store(verification: Verification) -> str:

@@ -10,7 +10,8 @@ from snapshot.model import Result, Verdict
 from snapshot.report.attribution import attribution_lines
 from snapshot.report.excerpt import around_first
 from snapshot.report.fence import code, fence, fit
-from snapshot.report.html import STATUSES, finding
+from snapshot.report.finding import sentence
+from snapshot.report.html import STATUSES
 from snapshot.report.plain import visible
 from snapshot.verification import Verification
 
@@ -88,7 +89,7 @@ def _case(result: Result) -> str:
     if result.attribution is not None:
         parts.append(fence(attribution_lines(result.attribution)))
     if not result.verdict.passes:
-        parts.append(_list(map(finding, result.findings)))
+        parts.append(_list(map(sentence, result.findings)))
     parts.append(_list(result.notes))
     return "\n\n".join(filter(None, parts))
 

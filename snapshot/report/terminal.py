@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.text import Text
 
 from snapshot.metrics.words import word_diff
-from snapshot.model import Finding, Json, Result, Verdict
+from snapshot.model import Json, Result, Verdict
 from snapshot.report.attribution import attribution_lines
 from snapshot.report.excerpt import around_first
+from snapshot.report.finding import finding_line
 from snapshot.report.plain import QUOTE, visible
 from snapshot.verification import Held, Verification
 
@@ -102,20 +103,6 @@ def _words(result: Result, indent: str) -> Iterator[Text]:
             if run.candidate:
                 line.append(f"{{+{visible(run.candidate)}+}}", "green")
     yield line
-
-
-def finding_line(finding: Finding) -> str:
-    """A finding with its particulars, on one line."""
-    particulars = {
-        "at": finding.where,
-        "expected": finding.expected,
-        "got": finding.got,
-        "allowed": finding.allowed,
-    }
-    said = [f"{name} {visible(value, 160)}" for name, value in particulars.items() if value]
-    return f"{finding.check}: {visible(finding.message, _LONGEST)}" + (
-        f" ({'; '.join(said)})" if said else ""
-    )
 
 
 def _summary(verification: Verification) -> Text:
