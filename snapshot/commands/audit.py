@@ -13,16 +13,17 @@ from dataclasses import dataclass
 from snapshot.calibrate import POWER
 from snapshot.commands.generation_audit import Auditor
 from snapshot.commands.kernels_audit import Exposure, audit_kernels
-from snapshot.commands.status import kernel_relaxations, relaxations
+from snapshot.commands.status import relaxations
 from snapshot.config import Config
 from snapshot.detection import OWN, Detection
 from snapshot.history import recall
 from snapshot.ledger import Entry
-from snapshot.plan import Plan, both_kinds, narrow
+from snapshot.plan import KernelPlan, Plan, both_kinds, narrow
 from snapshot.resolve import against
 from snapshot.runners.observe import Progress, silent
 from snapshot.runners.rerun import Rerun
 from snapshot.store import Store
+from snapshot.verification import expiry
 
 
 @dataclass(frozen=True)
@@ -115,11 +116,10 @@ def audit(
     if slug is not None:
         generation = [p for p in generation if slug in store.fingerprints(p.suite.name)]
         kernels = []
-    names = [p.suite.name for p in generation] + [p.suite.name for p in kernels]
-    for damage in store.check(names):
+    selected: list[Plan | KernelPlan] = [*generation, *kernels]
+    for damage in store.check([plan.suite.name for plan in selected]):
         raise damage
-    ledger = {p.suite.name: relaxations(config, store, p, history, day) for p in generation}
-    ledger |= {p.suite.name: kernel_relaxations(config, store, p, history, day) for p in kernels}
+    ledger = {p.suite.name: relaxations(config, store, p, history, day) for p in selected}
     return Audit(
         detections=tuple(
             detection
@@ -136,7 +136,10 @@ def audit(
             for plan in kernels
         ),
         expired=tuple(
-            _expired(entry) for entries in ledger.values() for entry in entries if _over(entry)
+            expiry(entry.rule)
+            for entries in ledger.values()
+            for entry in entries
+            if entry.rule is not None and entry.rule.expired(day)
         ),
         advice=tuple(
             f"{_where(name, entry)}: {text}"
@@ -168,16 +171,6 @@ def _detections(
     for name in narrow(suite, "dtype", dtypes, dtype):
         with Rerun(plan, progress) as rerun:
             yield Auditor(config, store, plan, rerun, name, size, day, progress).detection(named)
-
-
-def _over(entry: Entry) -> bool:
-    return entry.days_left is not None and entry.days_left <= 0
-
-
-def _expired(entry: Entry) -> str:
-    rule = entry.rule
-    assert rule is not None
-    return f"{rule.where}: expired on {rule.expires}, owner {rule.owner}"
 
 
 def _where(suite: str, entry: Entry) -> str:

@@ -73,46 +73,35 @@ def status(config: Config, day: datetime.date) -> list[SuiteStatus]:
 
 
 def relaxations(
-    config: Config, store: Store, plan: Plan, history: Sequence[Observed], day: datetime.date
+    config: Config,
+    store: Store,
+    plan: Plan | KernelPlan,
+    history: Sequence[Observed],
+    day: datetime.date,
 ) -> list[Entry]:
-    """The ledger of one suite."""
+    """The ledger of one suite. A kernel suite's bounds are on errors, not on logprobs: it holds
+    only its rules, and what was observed under one is how often it was needed."""
     suite = plan.suite
+    if isinstance(plan, KernelPlan):
+        cases = plan.suite.cases
+        policy = Policy(relax=plan.suite.policy.relax, quarantine=plan.suite.policy.quarantine)
+    else:
+        cases, policy = tuple(case.key for case in plan.cases), plan.suite.policy
     recorded = {s: store.read_fingerprint(suite.name, s) for s in store.fingerprints(suite.name)}
     noise = [floor(entry.calibration, same_batch=False) for entry in recorded.values()]
     return ledger(
         suite.name,
-        suite.policy,
-        [case.key for case in plan.cases],
+        policy,
+        cases,
         history,
         day,
-        since=since(config.path, [*suite.policy.relax, *suite.policy.quarantine]),
+        since=since(config.path, [*policy.relax, *policy.quarantine]),
         floor=Floor(
             "measured",
             rms=max((one.rms for one in noise), default=0.0),
             max=max((one.max for one in noise), default=0.0),
         ),
         environments={slug: entry.fingerprint for slug, entry in recorded.items()},
-    )
-
-
-def kernel_relaxations(
-    config: Config, store: Store, plan: KernelPlan, history: Sequence[Observed], day: datetime.date
-) -> list[Entry]:
-    """The ledger of one kernel suite: its rules. Their bounds are on errors, not on logprobs, so
-    what was observed under one is how often it was needed."""
-    suite, policy = plan.suite, plan.suite.policy
-    return ledger(
-        suite.name,
-        Policy(relax=policy.relax, quarantine=policy.quarantine),
-        suite.cases,
-        history,
-        day,
-        since=since(config.path, [*policy.relax, *policy.quarantine]),
-        floor=Floor("logprobs", 0.0, 0.0),
-        environments={
-            slug: store.read_fingerprint(suite.name, slug).fingerprint
-            for slug in store.fingerprints(suite.name)
-        },
     )
 
 
@@ -142,7 +131,7 @@ def _kernels(
             for slug in store.fingerprints(name)
             for subject in store.subjects(name, slug)
         ),
-        rules=tuple(kernel_relaxations(config, store, plan, history, day)),
+        rules=tuple(relaxations(config, store, plan, history, day)),
         environments=_environments(
             config, store, name, [Shape(dtype, None) for dtype in plan.suite.dtypes]
         ),
