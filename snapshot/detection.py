@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 
 from snapshot.model import Distance, Verdict
 
+METRIC = "unicode-lcs"
+"""ROUGE-L by Unicode words: it sees every script."""
+
 OWN = "own batch"
 OTHER = "other batch"
 ENGINE = "engine, alone"
@@ -32,7 +35,8 @@ class Cell:
     Attributes:
         verdict: how it ended.
         distance: of its logprobs from the golden's.
-        score: ROUGE-L of the texts; 1.0 where they are equal.
+        score: ROUGE-L of the texts by `METRIC`; 1.0 where they are equal, 0.0 where it is blind
+            to the difference.
         relaxed: the relax rules that it passed by.
     """
 
@@ -51,12 +55,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Loosest:
-    """The tolerances up to which every fault still fails at least one case; None: even the
-    strictest lets one through, which `blind` names.
+    """The tolerances up to which every fault still fails at least one case.
 
     Attributes:
-        rms, max: of logprobs, in nats; a bound must be below.
-        rouge_l: a bound must be above; math.inf where only equal text catches all.
+        rms, max: of logprobs, in nats; a bound must be below. None where a fault moves no
+            logprob; infinite where every fault gives some that are not finite.
+        rouge_l: a bound must be above; None where a fault is `blind`.
         blind: faults that move no text at all: text alone never catches them.
     """
 

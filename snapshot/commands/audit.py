@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 from snapshot.calibrate import POWER
 from snapshot.commands.generation_audit import Auditor
-from snapshot.commands.kernels_audit import Exposure, audit_kernels
+from snapshot.commands.kernels_audit import audit_kernels
 from snapshot.commands.status import relaxations
 from snapshot.config import Config
 from snapshot.detection import OWN, Detection
 from snapshot.history import recall
+from snapshot.kernel_detection import KernelDetection
 from snapshot.ledger import Entry
 from snapshot.plan import KernelPlan, Plan, both_kinds, narrow
 from snapshot.resolve import against
@@ -24,35 +25,6 @@ from snapshot.runners.observe import Progress, silent
 from snapshot.runners.rerun import Rerun
 from snapshot.store import Store
 from snapshot.verification import expiry
-
-
-@dataclass(frozen=True)
-class KernelDetection:
-    """All faults in one kernel suite.
-
-    Attributes:
-        exposures: one a fault and case.
-    """
-
-    suite: str
-    exposures: tuple[Exposure, ...]
-
-    @property
-    def unseen(self) -> list[str]:
-        """Faults that change some case and are caught in none."""
-        affected = [e for e in self.exposures if e.effect]
-        caught = {e.fault for e in affected if e.caught}
-        return [f for f in dict.fromkeys(e.fault for e in affected) if f not in caught]
-
-    @property
-    def let_through(self) -> dict[str, set[str]]:
-        """By relax rule: the faults that pass by it."""
-        found: dict[str, set[str]] = {}
-        for exposure in self.exposures:
-            for rules in exposure.let_through.values() if exposure.effect else ():
-                for rule in rules:
-                    found.setdefault(rule, set()).add(exposure.fault)
-        return found
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from snapshot.admission import same_arrays
 from snapshot.calibrate import power
 from snapshot.commands.now import of_engine, of_reference
 from snapshot.config import Config
-from snapshot.detection import ASKED, ENGINE, OTHER, OWN, Cell, Detection
+from snapshot.detection import ASKED, ENGINE, METRIC, OTHER, OWN, Cell, Detection
 from snapshot.errors import GoldensError, RunError
 from snapshot.evidence import Evidence, Now
 from snapshot.metrics.text import NotScorable, rouge_l
@@ -24,9 +24,6 @@ from snapshot.runners.rerun import Rerun
 from snapshot.store import Store
 from snapshot.verdict import judge
 from snapshot.verification import Run
-
-METRIC = "unicode-lcs"
-"""ROUGE-L by Unicode words: it sees every script."""
 
 ENGINE_SUBJECT = "engine"
 
@@ -53,6 +50,15 @@ class Auditor:
         self._here: Fingerprint = rerun.worker(dtype).fingerprint.at(size)
 
     def detection(self, named: Baseline | None) -> Detection:
+        """Every fault in every scenario.
+
+        Args:
+            named: the goldens to hold the faulty runs to; None: this environment's own, and those
+                of another of its batch sizes.
+
+        Raises:
+            RunError: there are no goldens, or the reference cannot be run without a fault.
+        """
         own = named or resolve(self._config, self._store, self._plan.suite.name, self._here)
         if own.slug is None:
             raise RunError(

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from snapshot.errors import GoldensError
+from snapshot.kernel_detection import Exposure
 from snapshot.kernel_model import KernelObservation, NotRun, Tensor
 from snapshot.kernel_policy import KernelStrictness, kernel_strictness
 from snapshot.kernel_suite import KernelSuite, dtype_of
 from snapshot.kernel_verdict import KernelEvidence, judge_alone
-from snapshot.model import Fingerprint, Verdict
+from snapshot.model import Fingerprint
 from snapshot.runners.kernel_worker import KernelWorker, Ran
 from snapshot.runners.observe import Progress, silent
 
@@ -35,38 +35,6 @@ FAULTS: Mapping[str, str] = {
 """By name: the kernel that has the fault, as goldens.toml would name a candidate."""
 
 UNHARMED = f"{_MUTANTS}:unharmed"
-
-
-@dataclass(frozen=True)
-class Exposure:
-    """Whether one fault shows at one case.
-
-    Attributes:
-        fault, case: which.
-        verdict: what the suite's tolerance makes of it (WRONG, NONFINITE, ERROR); None where it
-            sees nothing.
-        headline: that verdict's sentence.
-        effect: whether the fault changes one bit of this case at all; where it does not (a
-            sink counted twice where there is none), it can be neither caught nor missed.
-        rel_l2: the worst row's error: the loosest bound that still catches it lies below.
-        let_through: by candidate: the relax rules (file and key) under which it passes.
-    """
-
-    fault: str
-    case: str
-    verdict: Verdict | None
-    headline: str
-    effect: bool
-    rel_l2: float | None
-    let_through: Mapping[str, tuple[str, ...]]
-
-    @property
-    def caught(self) -> bool:
-        return self.verdict is not None
-
-    @property
-    def missed(self) -> bool:
-        return self.effect and not self.caught
 
 
 def audit_kernels(

@@ -12,10 +12,9 @@ from rich.console import Console
 
 from snapshot import __version__
 from snapshot.calibrate import POWER
-from snapshot.commands.audit import Audit, KernelDetection
-from snapshot.commands.generation_audit import METRIC
-from snapshot.commands.kernels_audit import Exposure
-from snapshot.detection import OWN, SCENARIOS, Cell, Detection, Loosest, loosest
+from snapshot.commands.audit import Audit
+from snapshot.detection import METRIC, OWN, SCENARIOS, Cell, Detection, Loosest, loosest
+from snapshot.kernel_detection import Exposure, KernelDetection
 from snapshot.model import Json, Verdict
 from snapshot.report.plain import visible
 

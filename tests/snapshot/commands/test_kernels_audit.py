@@ -8,8 +8,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from snapshot.commands.kernels_audit import FAULTS, Exposure, audit_kernels
+from snapshot.commands.kernels_audit import FAULTS, audit_kernels
 from snapshot.config import load
+from snapshot.kernel_detection import Exposure
 from snapshot.kernel_suite import KernelSuite
 from snapshot.model import Verdict
 
