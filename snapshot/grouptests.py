@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from snapshot.metrics.tokens import first_difference
+from snapshot.metrics.tokens import shared_steps
 from snapshot.model import BASE, Array, GenerationCase, GroupTest, Observation
 from snapshot.statistics import bootstrap, detectable, holm, sign_flip
 
@@ -185,10 +185,7 @@ def _aligned(first: Observation, *others: Observation) -> list[Array]:
 
 def _shared(a: Observation, b: Observation) -> int:
     expected, got = a.output.token_ids, b.output.token_ids
-    if expected is None or got is None:
-        return 0
-    step = first_difference(expected, got)
-    return len(expected) if step is None else step
+    return 0 if expected is None or got is None else shared_steps(expected, got)
 
 
 def comparable(observation: Observation) -> bool:

@@ -13,15 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from snapshot import payload
+from snapshot.admission import NONFINITE
 from snapshot.errors import GoldensError, StoreError
 from snapshot.fingerprint import numeric_mode_warning
 from snapshot.kernel_model import OUT, Computed, KernelObservation, KernelResult, Misplaced, Moved
 from snapshot.kernel_policy import KernelStrictness, excesses, row_name
 from snapshot.model import Finding, Fingerprint, Golden, RecordedFingerprint, Verdict
 from snapshot.quarantine import quarantined
-
-NONFINITE = "nonfinite"
-"""The finding that an ``allow`` entry accepts: the golden's NaN, at exactly its places."""
 
 GROWN = 1.1
 """An error this many times the recorded one has grown. Rounding alone moves a worst row's error
@@ -141,7 +139,7 @@ def _nonfinite(
 def _misplaced(bad: Misplaced, side: str) -> Finding:
     values = "value" if bad.count == 1 else "values"
     what = f"{bad.count} non-finite {values} in {side}{bad.array}, first at {list(bad.first)}"
-    return Finding("nonfinite", what, where=row_name(bad.first), got=bad.value)
+    return Finding(NONFINITE, what, where=row_name(bad.first), got=bad.value)
 
 
 def _wrong(e: KernelEvidence, computed: Computed, recorded: Computed | None) -> KernelResult | None:

@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from snapshot.admission import UNSTABLE
 from snapshot.config import Config
 from snapshot.errors import GoldensError
 from snapshot.kernel_model import OUT, Computed, KernelObservation, Moved, NotRun
@@ -20,9 +21,6 @@ from snapshot.recording import Recorded, write_goldens
 from snapshot.runners.kernel_worker import KernelWorker, Ran
 from snapshot.runners.observe import Progress
 from snapshot.store import Store
-
-UNSTABLE = "unstable"
-"""The finding that an ``allow`` entry accepts: other bits in a fresh process."""
 
 _VERSIONS = ("torch", "triton")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from snapshot.metrics.shape import require_shape
-from snapshot.metrics.tokens import first_difference
+from snapshot.metrics.tokens import shared_steps
 from snapshot.model import Array, Distance, Observation
 
 
@@ -98,7 +98,7 @@ def _chosen(golden: Observation, candidate: Observation) -> _Part | None:
     expected, got = golden.output.token_ids, candidate.output.token_ids
     if a is None or b is None or expected is None or got is None:
         return None
-    same = _shared(expected, got)
+    same = shared_steps(expected, got)
     return _Part(CHOSEN, subtract(a[:same], b[:same]), lambda i: f"step {i}")
 
 
@@ -108,7 +108,7 @@ def _topk(golden: Observation, candidate: Observation) -> _Part | None:
     expected, got = golden.output.token_ids, candidate.output.token_ids
     if a_ids is None or b_ids is None or a is None or b is None or expected is None or got is None:
         return None
-    steps = min(_shared(expected, got) + 1, len(a), len(b))
+    steps = min(shared_steps(expected, got) + 1, len(a), len(b))
     a_names, b_names = _names(a_ids[:steps]), _names(b_ids[:steps])
     names, i, j = np.intersect1d(a_names, b_names, return_indices=True)
     values = subtract(a[:steps].reshape(-1)[i], b[:steps].reshape(-1)[j])
@@ -119,11 +119,6 @@ def _names(ids: Array) -> Array:
     """One number for each (step, token id) of a top-k array, flat, in order of step then id."""
     steps = np.arange(len(ids), dtype=np.int64)[:, None]
     return np.asarray((steps << 32) | (ids.astype(np.int64) & 0xFFFFFFFF)).reshape(-1)
-
-
-def _shared(expected: tuple[int, ...], got: tuple[int, ...]) -> int:
-    step = first_difference(expected, got)
-    return len(expected) if step is None else step
 
 
 def subtract(a: Array, b: Array) -> Array:

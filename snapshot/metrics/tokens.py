@@ -18,6 +18,12 @@ def first_difference(golden: Sequence[int], candidate: Sequence[int]) -> int | N
     return None if len(golden) == len(candidate) else min(len(golden), len(candidate))
 
 
+def shared_steps(golden: Sequence[int], candidate: Sequence[int]) -> int:
+    """How many tokens two generations begin with that are equal."""
+    step = first_difference(golden, candidate)
+    return len(golden) if step is None else step
+
+
 def margin(observation: Observation, step: int) -> float | None:
     """Top-1 minus top-2 at a step: of raw logits, or of logprobs where no logits are known.
 
