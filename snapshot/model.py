@@ -345,7 +345,7 @@ class GroupTest:
 
     Attributes:
         group: the adapter, or ``base``.
-        question: ``adapter strength`` or ``error ratio`` (see `snapshot.attribute`).
+        question: ``adapter strength`` or ``error ratio`` (see `snapshot.grouptests`).
         estimate: the answer over all prompts; `low` to `high` is its 95 % interval.
         expected: what it is where nothing is wrong.
         p: probability of an answer this far off where nothing is wrong, Holm-adjusted over
@@ -437,7 +437,7 @@ class Result:
         divergence: where they part.
         distance: of their logprobs; None where nothing compares.
         scores: ROUGE-L by metric, where the texts differ and may be scored.
-        relaxed: the relax rules (file and key) that a WITHIN rests on.
+        relaxed: the relax rules (file and key) without which it would not pass.
         attribution: who moved, where that was looked into.
         steps: what both sides did around the difference.
         rows: errors by (sequence, head), of a kernel.
