@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TypeAlias
 
+from snapshot.calibrate import BATCH_SIZES, ORDERS, REPEATS
 from snapshot.config import Config, Suite
 from snapshot.kernel_policy import Bounds, KernelRule
 from snapshot.kernel_suite import KernelSuite
@@ -50,18 +51,29 @@ def policy_changes(base: Config | None, head: Config | None, ground: Ground) -> 
     return sorted(found, key=lambda change: list(Direction).index(change.direction))
 
 
+_NOISE = {
+    REPEATS: ("row_rms", "max"),
+    ORDERS: ("tie_margin",),
+    BATCH_SIZES: ("row_rms", "max", "tie_margin"),
+}
+"""By kind of noise: what cases are held to where it is measured."""
+
+
 def calibration_changes(before: RecordedFingerprint, after: RecordedFingerprint) -> list[str]:
-    """Noise floors that rose: ``logprob = "calibrated"`` holds cases to them. In words."""
+    """Noise floors and tie margins that rose: ``logprob = "calibrated"`` and TIE hold cases to
+    them. In words. What was never measured is zero, as for judging."""
     rose = []
-    for name, floor in after.calibration.items():
-        old = before.calibration.get(name)
-        if not isinstance(floor, dict) or not isinstance(old, dict) or name == "adapter_effect":
-            continue
-        for bound in ("row_rms", "max"):
-            was, now = old.get(bound), floor.get(bound)
-            if isinstance(was, (int, float)) and isinstance(now, (int, float)) and now > was:
-                rose.append(f"{name}.{bound} {was:.3g} → {now:.3g}{_times(was, now)}")
+    for kind, bounds in _NOISE.items():
+        for bound in bounds:
+            was, now = (_measured(side.calibration.get(kind), bound) for side in (before, after))
+            if now > was:
+                rose.append(f"{kind}.{bound} {was:.3g} → {now:.3g}{_times(was, now)}")
     return rose
+
+
+def _measured(noise: Json, bound: str) -> float:
+    value = noise.get(bound) if isinstance(noise, dict) else None
+    return value if isinstance(value, int | float) else 0.0
 
 
 # --------------------------------------------------------------- environments, store

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from snapshot.config import Config, load
-from snapshot.loosening import policy_changes
+from snapshot.loosening import calibration_changes, policy_changes
 from snapshot.policy_change import Direction, Ground
-from tests.snapshot.builders import SUITE_TOML, project
+from tests.snapshot.builders import SUITE_TOML, noise, project, recorded
 
 RULE = """
 [[suites.s.{kind}]]
@@ -165,3 +166,33 @@ def test_what_loosens_comes_first(tmp_path: Path) -> None:
     head = config(tmp_path / "b", SUITE_TOML + "max_new_tokens = 64\n" + rule())
     found = policy_changes(base, head, Ground(()))
     assert [change.direction for change in found] == [L, T, T]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rose"),
+    [
+        (
+            noise(batch_sizes=0.1),
+            noise(batch_sizes=0.2),
+            ["row_rms 0.1 → 0.2 2x", "max 0.1 → 0.2 2x"],
+        ),
+        (noise(batch_sizes=0.2), noise(batch_sizes=0.1), []),
+        (
+            {},
+            {"batch_sizes": {"max": 0.1, "tie_margin": 0.25}},
+            ["max 0 → 0.1", "tie_margin 0 → 0.25"],
+        ),
+        ({"batch_sizes": {"tie_margin": 0.1}}, {"batch_sizes": {"tie_margin": 0.05}}, []),
+        (
+            {},
+            {"adapter_effect": {"max": 0.3}, "power": 4.0, "triton": {"repeats": {"moved": 1}}},
+            [],
+        ),
+        ({"batch_sizes": "?"}, {"batch_sizes": {"max": "?"}}, []),
+    ],
+)
+def test_noise_that_rose_holds_cases_to_less(
+    before: dict[str, Any], after: dict[str, Any], rose: list[str]
+) -> None:
+    found = calibration_changes(recorded(calibration=before), recorded(calibration=after))
+    assert found == [f"batch_sizes.{words}" for words in rose]
