@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from snapshot.config import Config
 from snapshot.errors import GoldensError
@@ -18,7 +18,7 @@ from snapshot.plan import Plan, narrow, plans
 from snapshot.runners.observe import Progress, Rows, observe, silent
 from snapshot.runners.worker import Worker
 from snapshot.statistics import SEED
-from snapshot.suite import Group, groups
+from snapshot.suite import Group
 
 
 @dataclass(frozen=True)
@@ -137,11 +137,8 @@ def _columns(plan: Plan, sizes: Sequence[int], orders: int) -> dict[str, list[Gr
         for number in range(1, orders + 1 if size > 1 else 1):
             cases = list(plan.cases)
             random.Random(SEED + number).shuffle(cases)
-            found[f"batch {size}, order {number}"] = [
-                group
-                for group in groups(cases, size)
-                if any(case.key in plan.chosen for case in group.rows)
-            ]
+            shuffled = replace(plan, cases=tuple(cases))
+            found[f"batch {size}, order {number}"] = shuffled.groups(size)
     return found
 
 
