@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 
 from snapshot.kernel_model import Computed
 from snapshot.model import Finding, Fingerprint
-from snapshot.policy import Allowance, Policy, Rule, check_rules, strictness
+from snapshot.policy import Allowance, Policy, Rule, check_rules, only
 
 REL_L2 = {"float32": 1e-5, "float16": 1e-3, "bfloat16": 5e-3}
 LSE_ABS = {"float32": 1e-5, "float16": 1e-3, "bfloat16": 1e-3}
@@ -164,19 +164,18 @@ class KernelStrictness:
     """
 
     bounds: Bounds = field(default_factory=Bounds)
-    relaxed: tuple[Rule, ...] = ()
+    relaxed: tuple[KernelRule, ...] = ()
     quarantine: Rule | None = None
     expired: tuple[Rule, ...] = ()
     tolerance: Bounds = field(default_factory=Bounds)
 
-    def needed(self, computed: Computed) -> tuple[Rule, ...]:
+    def needed(self, computed: Computed) -> tuple[KernelRule, ...]:
         """Those of `relaxed` without which a kernel's figures would exceed a bound."""
         return tuple(rule for rule in self.relaxed if excesses(computed, self._without(rule)))
 
-    def _without(self, rule: Rule) -> Bounds:
-        loosened = rule.bounds if isinstance(rule, KernelRule) else Bounds()
-        own = {n: getattr(self.tolerance, n) for n in _NAMES if getattr(loosened, n) is not None}
-        return replace(self.bounds, **own)
+    def _without(self, rule: KernelRule) -> Bounds:
+        loosened = [name for name in _NAMES if getattr(rule.bounds, name) is not None]
+        return replace(self.bounds, **{name: getattr(self.tolerance, name) for name in loosened})
 
 
 _NAMES = tuple(bound.name for bound in fields(Bounds))
@@ -195,33 +194,20 @@ def kernel_strictness(
     Raises:
         ConfigError: two rules in force cover the same bound, or two quarantines the same case.
     """
-
-    def only(rules: Iterable[Rule]) -> tuple[Rule | None, tuple[Rule, ...]]:
-        # The one live rule of a kind, and the expired ones: what quarantines are held to.
-        found = strictness(
-            Policy(quarantine=tuple(rules)),
-            case=case,
-            subject=subject,
-            environment=environment,
-            day=day,
-        )
-        return found.quarantine, found.expired
-
-    bounds, live, expired = policy.tolerance, list[Rule](), list[Rule]()
-    values = {name: getattr(bounds, name) for name in _NAMES}
-    for name in _NAMES:
-        rule, past = only(_setting(policy.relax, name))
-        expired += past
-        if isinstance(rule, KernelRule):
-            values[name] = getattr(rule.bounds, name)
-            live.append(rule)
-    quarantine, past = only(policy.quarantine)
+    covering = [rule for rule in policy.relax if rule.covers(case, subject, environment)]
+    live = [rule for rule in covering if not rule.expired(day)]
+    held = [rule for rule in policy.quarantine if rule.covers(case, subject, environment)]
+    rules = {name: only(_setting(live, name), case) for name in _NAMES}
+    values = {
+        name: getattr(policy.tolerance if rule is None else rule.bounds, name)
+        for name, rule in rules.items()
+    }
     return KernelStrictness(
-        Bounds(**values),
-        _distinct(live),
-        quarantine,
-        _distinct([*expired, *past]),
-        policy.tolerance,
+        bounds=Bounds(**values),
+        relaxed=tuple(rule for rule in live if rule in rules.values()),
+        quarantine=only([rule for rule in held if not rule.expired(day)], case),
+        expired=tuple(rule for rule in (*covering, *held) if rule.expired(day)),
+        tolerance=policy.tolerance,
     )
 
 
@@ -239,8 +225,3 @@ def check_kernel_rules(policy: KernelPolicy, cases: Sequence[str]) -> None:
 
 def _setting(rules: Iterable[KernelRule], bound: str) -> list[KernelRule]:
     return [rule for rule in rules if getattr(rule.bounds, bound) is not None]
-
-
-def _distinct(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """Each once: one that loosens two bounds was found twice."""
-    return tuple({rule.where: rule for rule in rules}.values())

@@ -11,6 +11,7 @@ import fnmatch
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from snapshot.errors import ConfigError
 from snapshot.model import Fingerprint
@@ -74,6 +75,9 @@ class Rule:
 
     def __str__(self) -> str:
         return f"{self.case} ({self.reason}; {self.owner}, {self.issue}, until {self.expires})"
+
+
+AnyRule = TypeVar("AnyRule", bound=Rule)
 
 
 @dataclass(frozen=True)
@@ -149,8 +153,8 @@ def strictness(
     """
     covering = [rule for rule in policy.relax if rule.covers(case, subject, environment)]
     live = [rule for rule in covering if not rule.expired(day)]
-    text = _only([rule for rule in live if rule.tolerance.text is not None], case)
-    logprob = _only([rule for rule in live if rule.tolerance.logprob is not None], case)
+    text = only([rule for rule in live if rule.tolerance.text is not None], case)
+    logprob = only([rule for rule in live if rule.tolerance.logprob is not None], case)
     held = [rule for rule in policy.quarantine if rule.covers(case, subject, environment)]
     return Strictness(
         tolerance=Tolerance(
@@ -158,7 +162,7 @@ def strictness(
             logprob=policy.tolerance.logprob if logprob is None else logprob.tolerance.logprob,
         ),
         relaxed=tuple(rule for rule in live if rule in (text, logprob)),
-        quarantine=_only([rule for rule in held if not rule.expired(day)], case),
+        quarantine=only([rule for rule in held if not rule.expired(day)], case),
         expired=tuple(rule for rule in (*covering, *held) if rule.expired(day)),
         suite=policy.tolerance,
     )
@@ -188,7 +192,7 @@ def check_rules(policy: Policy, cases: Sequence[str]) -> None:
         for one, other in itertools.combinations(alike, 2):
             shared = [case for case in cases if _both(one, other, case)]
             if shared:
-                _only([one, other], shared[0])
+                only([one, other], shared[0])
 
 
 def _both(one: Rule, other: Rule, case: str) -> bool:
@@ -200,7 +204,12 @@ def _both(one: Rule, other: Rule, case: str) -> bool:
     return len(subjects) <= 1 and nested and globs
 
 
-def _only(rules: Sequence[Rule], case: str) -> Rule | None:
+def only(rules: Sequence[AnyRule], case: str) -> AnyRule | None:
+    """The one rule of these, which are about the same thing; None where there is none.
+
+    Raises:
+        ConfigError: there are two.
+    """
     if len(rules) > 1:
         raise ConfigError(
             f"two rules cover the same thing for {case}",
