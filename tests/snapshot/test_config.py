@@ -243,6 +243,21 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
     SUITE_TOML
     + '[environments.a]\nmatch = { rocm = "7" }\n[environments.b]\nmatch = { rocm = "8" }\n'
     'inherits = "aa"': ("not declared", "environments.b.inherits", "a?", "aa"),
+    SUITE_TOML
+    + '[environments.mi300]\nmatch = { rocm = "7" }\n'
+    + '[engines.e]\nkind = "openai"\nenvironment = "mi30"': (
+        "not declared",
+        "engines.e.environment",
+        "mi300?",
+        "mi30",
+    ),
+    SUITE_TOML + "timeout = 1e308": ("wrong value", "timeout", "604800 or less", "1e+308"),
+    SUITE_TOML + '[engines.e]\nkind = "openai"\ntimeout = 1e30': (
+        "wrong value",
+        "engines.e.timeout",
+        "604800 or less",
+        "1e+30",
+    ),
 }
 
 
