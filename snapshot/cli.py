@@ -26,7 +26,9 @@ class _Group(click.Group):
         try:
             return super().invoke(context)
         except GoldensError as error:
-            click.echo(f"goldens: {error}", err=True)
+            from snapshot.report.plain import visible_lines  # it may quote what others wrote
+
+            click.echo(f"goldens: {visible_lines(error)}", err=True)
             sys.exit(error.exit_code)
         except KeyboardInterrupt:
             click.echo("goldens: interrupted; every file is whole, run it again", err=True)
@@ -180,6 +182,7 @@ def check(context: click.Context, as_json: bool) -> None:
     import json
 
     from snapshot.commands.check import check as run
+    from snapshot.report.plain import visible_lines
 
     found = run(_load(context))
     if as_json:
@@ -187,7 +190,7 @@ def check(context: click.Context, as_json: bool) -> None:
         click.echo(json.dumps({"damaged": damaged, "unreferenced": found.unreferenced}, indent=2))
     else:
         for error in found.damage:
-            click.echo(f"{error}\n")
+            click.echo(f"{visible_lines(error)}\n")
         for path in found.unreferenced:
             click.echo(f"note: no golden uses {path}")
         sound = f"{found.goldens} goldens, every one sound" if found.goldens else "no goldens yet"
