@@ -135,7 +135,13 @@ def init(folder: Path) -> None:
 
 
 @main.command()
-@click.option("--dtype", default="float32", show_default=True, help="Of the model or the inputs.")
+@click.option(
+    "--dtype",
+    type=click.Choice(["float32", "bfloat16", "float16"]),
+    default="float32",
+    show_default=True,
+    help="Of the model or the inputs.",
+)
 @click.option("--batch-size", type=click.IntRange(1), help="Rows a batch, for generation.")
 @click.option("--explain", is_flag=True, help="Say where each value comes from.")
 @_as_json
@@ -461,7 +467,11 @@ def audit(
 @main.command()
 @_selection
 @click.option(
-    "--orders", type=click.IntRange(0), default=0, metavar="N", help="Shuffled batches to add."
+    "--orders",
+    type=click.IntRange(0, 1000),
+    default=0,
+    metavar="N",
+    help="Shuffled batches to add.",
 )
 @click.option("--markdown", is_flag=True, help="Print markdown, for a pull request.")
 @_as_json
@@ -586,7 +596,7 @@ def review(
 
     inbox = open_inbox(_load(context), folder)
     waiting = inbox.look()
-    if accept or reject:
+    if (accept or reject) and (waiting.items or waiting.problems):
         done = decide(inbox, accept, reject, reason=reason, dry_run=dry_run)
     elif as_json or dry_run or not waiting.items:
         if as_json:

@@ -113,8 +113,10 @@ def audit(
     store, day, history = Store(config.store), day or datetime.date.today(), recall(config)
     generation, kernels = both_kinds(config, selectors, batch_size=batch_size)
     if slug is not None:
-        generation = [p for p in generation if slug in store.fingerprints(p.suite.name)]
-        kernels = []
+        there = [p for p in generation if slug in store.fingerprints(p.suite.name)]
+        for plan in generation if not there else ():
+            against(store, plan.suite.name, slug)  # says what was recorded
+        generation, kernels = there, []
     names = [p.suite.name for p in generation] + [p.suite.name for p in kernels]
     for damage in store.check(names):
         raise damage
