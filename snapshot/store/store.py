@@ -47,7 +47,10 @@ class Store:
         not listed, and `check` reports it.
         """
         folder = self._path(suite)
-        return [s for s in self._folders(folder) if (folder / s / fingerprintfile.NAME).exists()]
+        # A link that leads nowhere is there too, and reading it refuses it.
+        return [
+            s for s in self._folders(folder) if os.path.lexists(folder / s / fingerprintfile.NAME)
+        ]
 
     def read_fingerprint(self, suite: str, slug: str) -> RecordedFingerprint:
         """The environment as it was when it was recorded.

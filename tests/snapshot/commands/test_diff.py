@@ -166,6 +166,21 @@ def test_a_damaged_golden_is_a_problem_and_not_a_trim(project: Project) -> None:
     assert "DAMAGED" in done.stdout and path.name in done.stdout and "trim" not in done.stdout
 
 
+@pytest.mark.parametrize("instead", ["nothing", "folder", "link"])
+def test_goldens_without_their_environment_are_a_problem(project: Project, instead: str) -> None:
+    path = project.root / "goldens" / SUITE / (PREFIX + "bfloat16-bs8") / "fingerprint.json"
+    path.unlink()
+    if instead == "folder":
+        path.mkdir()
+    if instead == "link":
+        path.symlink_to("nowhere")
+    done = project.run("diff")
+    assert done.exit_code == 1 and "without their fingerprint.json" in done.output
+    if instead == "link":  # it is there, so it is no environment that was never recorded
+        status = project.run("status")
+        assert status.exit_code == 1 and "fingerprint.json" in status.output
+
+
 def test_a_pull_request_starts_where_the_branches_parted(project: Project) -> None:
     project.git("checkout", "-q", "-b", "work")
     project.store.write(reworded(project.golden("bfloat16-bs3", "base/")))
