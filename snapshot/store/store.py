@@ -214,9 +214,7 @@ class Store:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise StoreError(
-                "cannot list a folder of the store", where=str(folder), got=str(error.strerror)
-            ) from None
+            raise files.refused("cannot list a folder of the store", folder, error) from None
         return sorted(filter(is_safe_component, names))
 
     def _missing(self, path: Path, suite: str, slug: str, subject: str, key: str) -> MissingGolden:
