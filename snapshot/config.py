@@ -132,14 +132,24 @@ def load(path: Path) -> Config:
             kernels[name] = kernel_suite(name, table, where, path.parent)
         else:
             suites[name] = _suite(name, table, where, path.parent)
+    environments = _environments(data.get("environments", {}), path)
+    engines = decode_engines(data.get("engines", {}), str(path))
+    for engine in engines.values():
+        if engine.environment is not None and engine.environment not in environments:
+            raise ConfigError(
+                "an engine runs in an environment that is not declared",
+                where=f"{engine.where}.environment",
+                expected=_one_of(environments, engine.environment),
+                got=engine.environment,
+            )
     return Config(
         path=path,
         store=path.parent / store.get("path", "goldens"),
-        environments=_environments(data.get("environments", {}), path),
+        environments=environments,
         suites=suites,
         kernels=kernels,
         blob_budget=_bytes(store.get("blob_budget", "256 KiB")),
-        engines=decode_engines(data.get("engines", {}), str(path)),
+        engines=engines,
     )
 
 

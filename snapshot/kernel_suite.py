@@ -61,12 +61,24 @@ def kernel_suite(name: str, table: Mapping[str, Json], where: str, root: Path) -
     Raises:
         ConfigError: naming the key, what was expected and what was got.
     """
+    candidates, policy = (
+        _candidates(table["candidates"], f"{where}.candidates"),
+        _policy(table, where),
+    )
+    for rule in (*policy.relax, *policy.quarantine):
+        if rule.subject is not None and rule.subject not in candidates:
+            raise ConfigError(
+                "a rule is about a kernel that the suite does not run",
+                where=f"{rule.where}.subject",
+                expected=f"one of {', '.join(candidates)}",
+                got=rule.subject,
+            )
     return KernelSuite(
         name=name,
         root=root,
-        candidates=_candidates(table["candidates"], f"{where}.candidates"),
+        candidates=candidates,
         cases=_cases(table, where),
-        policy=_policy(table, where),
+        policy=policy,
         **{key: table[key] for key in ("device", "timeout") if key in table},
     )
 

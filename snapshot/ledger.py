@@ -53,8 +53,8 @@ class Entry:
     advice: tuple[str, ...]
 
     def age(self, day: datetime.date) -> int | None:
-        """Days since it was committed."""
-        return None if self.since is None else (day - self.since).days
+        """Days since it was committed; None: on that day it was not yet."""
+        return None if self.since is None or self.since > day else (day - self.since).days
 
 
 def ledger(

@@ -103,6 +103,25 @@ def plans(config: Config, selectors: Sequence[str]) -> list[Plan]:
     ]
 
 
+def generation_plans(config: Config, selectors: Sequence[str]) -> list[Plan]:
+    """As `plans`, for commands that have nothing to do for kernels.
+
+    Raises:
+        UsageError: as `plans`, or no generation is selected.
+    """
+    found = plans(config, selectors)
+    if not found:
+        raise UsageError(
+            "this is for text generation, and only kernels are selected",
+            where=str(config.path),
+            expected=f"a case of {', '.join(config.suites)}"
+            if config.suites
+            else "a suite of kind lora-generation, and none is configured",
+            got=" ".join(selectors) or "no selector",
+        )
+    return found
+
+
 def kernel_plans(config: Config, selectors: Sequence[str]) -> list[KernelPlan]:
     """The suites and cases of kind ``grouped-decode`` that the selectors name; as `plans`."""
     chosen = _chosen(config, _generation_cases(config), selectors)

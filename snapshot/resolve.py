@@ -41,6 +41,15 @@ class Shape:
     dtype: str | None
     batch_size: int | None
 
+    def fits(self, identity: Identity) -> bool:
+        """Whether a recorded fingerprint has all that is known."""
+        same_dtype = self.dtype in (None, identity.dtype)
+        return same_dtype and self.batch_size in (None, identity.batch_size)
+
+    def __str__(self) -> str:
+        known = {"dtype": self.dtype, "batch size": self.batch_size}
+        return ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)
+
 
 def environment_of(config: Config, here: Fingerprint) -> Environment | None:
     """The declared environment that a fingerprint belongs to, if any.
@@ -96,11 +105,14 @@ def named_environment(
     return found or Baseline(None, _nothing(store, suite, f"environment {name}"))
 
 
-def against(store: Store, suite: str, slug: str) -> Baseline:
+def against(store: Store, suite: str, slug: str, shape: Shape | None = None) -> Baseline:
     """The goldens of the recorded fingerprint that the user names.
 
+    Args:
+        shape: what the user says of it beside; None where that is about the run.
+
     Raises:
-        UsageError: it was not recorded for this suite.
+        UsageError: it was not recorded for this suite, or has another shape.
         StoreError: it cannot be read.
     """
     recorded = store.fingerprints(suite)
@@ -114,6 +126,14 @@ def against(store: Store, suite: str, slug: str) -> Baseline:
             got=slug,
         )
     identity = store.read_fingerprint(suite, slug).fingerprint.identity
+    if shape is not None and not shape.fits(identity):
+        raise UsageError(
+            "--dtype or --batch-size contradicts --against",
+            where="the command line",
+            expected=f"dtype {identity.dtype}, batch size {identity.batch_size}, as in {slug}",
+            got=str(shape),
+            hint="give --against alone",
+        )
     return Baseline(identity, "asked for with --against")
 
 
@@ -132,11 +152,7 @@ def _search(
         for recorded in (store.read_fingerprint(suite, slug) for slug in store.fingerprints(suite))
         if environment.match.holds(recorded.fingerprint)
     ]
-    fits = [
-        identity
-        for identity in identities
-        if shape.dtype in (None, identity.dtype) and shape.batch_size in (None, identity.batch_size)
-    ]
+    fits = [identity for identity in identities if shape.fits(identity)]
     if len(fits) > 1:
         slugs = [identity.slug for identity in fits]
         raise UsageError(

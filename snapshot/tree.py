@@ -76,9 +76,17 @@ def folder(root: Path, config: Config | None, label: str, algorithm: str = "sha1
 
     Args:
         algorithm: the hash of the ids, which are git's for the same bytes.
+
+    Raises:
+        StoreError: a folder or a file cannot be read. It is not gone.
     """
+
+    def refuse(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):  # no goldens yet
+            raise files.refused("cannot list a folder of the store", Path(error.filename), error)
+
     found: dict[str, str] = {}
-    for parent, folders, names in os.walk(root):
+    for parent, folders, names in os.walk(root, onerror=refuse):
         folders.sort()
         above = Path(parent).relative_to(root).parts
         for name in names:
@@ -86,8 +94,15 @@ def folder(root: Path, config: Config | None, label: str, algorithm: str = "sha1
             if above[:1] == (FOLDER,):
                 found[path] = name  # a blob's name is its content
             elif not files.is_temporary(name) and not os.path.islink(os.path.join(parent, name)):
-                found[path] = content_id(Path(parent, name).read_bytes(), algorithm)
+                found[path] = content_id(_bytes(Path(parent, name)), algorithm)
     return Tree(label, config, Store(root), found)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise files.refused("cannot read a file of the store", path, error) from None
 
 
 def content_id(data: bytes, algorithm: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from snapshot.changes import (
@@ -16,7 +16,7 @@ from snapshot.changes import (
     environment_change,
     golden_change,
 )
-from snapshot.errors import ConfigError, StoreError, UsageError
+from snapshot.errors import ConfigError, DamagedGolden, StoreError, UsageError
 from snapshot.fingerprint import differences
 from snapshot.loosening import policy_changes
 from snapshot.model import Golden, Identity, RecordedFingerprint
@@ -44,6 +44,7 @@ class _Comparison:
     def changes(self) -> Changes:
         environments = self._environment_changes()
         goldens = self._golden_changes()
+        self._problems += self._orphans()
         for tree in (self._base, self._head):
             if isinstance(tree.problem, ConfigError):
                 self._problems.append(tree.problem)
@@ -87,6 +88,17 @@ class _Comparison:
             if change is not None:
                 found.append(change)
         return found
+
+    def _orphans(self) -> Iterator[StoreError]:
+        """Goldens whose environment is not a file there: nobody can be held to them."""
+        tree = self._head
+        known = {found for path in tree.files if (found := environment_of_path(path))}
+        for suite, slug in sorted({place[:2] for place in _places(tree)} - known):
+            yield DamagedGolden(
+                f"goldens lie here without their {fingerprintfile.NAME}",
+                where=f"{tree.label}: {suite}/{slug}",
+                hint="restore it from git, or remove the folder; goldens check",
+            )
 
     # ---------------------------------------------------------------------- goldens
 

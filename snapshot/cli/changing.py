@@ -97,7 +97,7 @@ def review(
 
     inbox = open_inbox(load(context), folder)
     waiting = inbox.look()
-    if accept or reject:
+    if (accept or reject) and (waiting.items or waiting.problems):
         done = decide(inbox, accept, reject, reason=reason, dry_run=dry_run)
     elif as_json or dry_run or not waiting.items:
         if as_json:

@@ -23,7 +23,13 @@ def init(folder: Path) -> None:
 
 
 @main.command()
-@click.option("--dtype", default="float32", show_default=True, help="Of the model or the inputs.")
+@click.option(
+    "--dtype",
+    type=click.Choice(["float32", "bfloat16", "float16"]),
+    default="float32",
+    show_default=True,
+    help="Of the model or the inputs.",
+)
 @click.option("--batch-size", type=click.IntRange(1), help="Rows a batch, for generation.")
 @click.option("--explain", is_flag=True, help="Say where each value comes from.")
 @options.as_json
@@ -70,6 +76,7 @@ def check(context: click.Context, as_json: bool) -> None:
     import json
 
     from snapshot.commands.check import check as run
+    from snapshot.report.plain import visible_lines
 
     found = run(load(context))
     if as_json:
@@ -77,7 +84,7 @@ def check(context: click.Context, as_json: bool) -> None:
         click.echo(json.dumps({"damaged": damaged, "unreferenced": found.unreferenced}, indent=2))
     else:
         for error in found.damage:
-            click.echo(f"{error}\n")
+            click.echo(f"{visible_lines(error)}\n")
         for path in found.unreferenced:
             click.echo(f"note: no golden uses {path}")
         sound = f"{found.goldens} goldens, every one sound" if found.goldens else "no goldens yet"

@@ -19,7 +19,9 @@ class _Group(click.Group):
         try:
             return super().invoke(context)
         except GoldensError as error:
-            click.echo(f"goldens: {error}", err=True)
+            from snapshot.report.plain import visible_lines  # it may quote what others wrote
+
+            click.echo(f"goldens: {visible_lines(error)}", err=True)
             sys.exit(error.exit_code)
         except KeyboardInterrupt:
             click.echo("goldens: interrupted; every file is whole, run it again", err=True)

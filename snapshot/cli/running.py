@@ -262,7 +262,11 @@ def audit(
 @main.command()
 @options.selection
 @click.option(
-    "--orders", type=click.IntRange(0), default=0, metavar="N", help="Shuffled batches to add."
+    "--orders",
+    type=click.IntRange(0, 1000),
+    default=0,
+    metavar="N",
+    help="Shuffled batches to add.",
 )
 @click.option("--markdown", is_flag=True, help="Print markdown, for a pull request.")
 @options.as_json

@@ -86,8 +86,10 @@ def audit(
     store, day, history = Store(config.store), day or datetime.date.today(), recall(config)
     generation, kernels = both_kinds(config, selectors, batch_size=batch_size)
     if slug is not None:
-        generation = [p for p in generation if slug in store.fingerprints(p.suite.name)]
-        kernels = []
+        there = [p for p in generation if slug in store.fingerprints(p.suite.name)]
+        for plan in generation if not there else ():
+            against(store, plan.suite.name, slug)  # says what was recorded
+        generation, kernels = there, []
     selected: list[Plan | KernelPlan] = [*generation, *kernels]
     for damage in store.check([plan.suite.name for plan in selected]):
         raise damage

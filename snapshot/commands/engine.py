@@ -80,7 +80,7 @@ def baseline_of(
     """
     suite = plan.suite.name
     if where.slug is not None:
-        return against(store, suite, where.slug)
+        return against(store, suite, where.slug, where.shape)
     environment = where.environment or engine.environment
     if environment is not None:
         return named_environment(config, store, suite, environment, where.shape)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from snapshot.config import Config
 from snapshot.model import Json
-from snapshot.plan import plans
+from snapshot.plan import generation_plans
 from snapshot.shelf import Shelf
 from snapshot.store import Store
 
@@ -25,7 +25,7 @@ def export(config: Config, selectors: Sequence[str] = ()) -> Iterator[str]:
         UsageError: nothing is selected.
     """
     store = Store(config.store)
-    for plan in plans(config, selectors):
+    for plan in generation_plans(config, selectors):
         suite = plan.suite
         shelf = Shelf(store, suite.name, None, plan.cases)
         for case in plan.cases:

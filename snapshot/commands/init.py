@@ -70,8 +70,19 @@ def init(folder: Path) -> list[Path]:
         The files that were written.
 
     Raises:
-        UsageError: there is a goldens.toml already.
+        UsageError: there is a goldens.toml already, or the folder cannot be written.
     """
+    try:
+        return _write(folder)
+    except OSError as error:
+        raise UsageError(
+            f"cannot be written: {error.strerror}",
+            where=str(error.filename or folder),
+            hint="goldens init FOLDER, with a folder that you may write",
+        ) from None
+
+
+def _write(folder: Path) -> list[Path]:
     target = folder / FILE_NAME
     if target.exists():
         raise UsageError(

@@ -14,7 +14,7 @@ from snapshot.config import Config
 from snapshot.errors import GoldensError
 from snapshot.metrics.tokens import divergence
 from snapshot.model import Divergence, Observation
-from snapshot.plan import Plan, narrow, plans
+from snapshot.plan import Plan, generation_plans, narrow
 from snapshot.runners.observe import Progress, Rows, observe, silent
 from snapshot.runners.worker import Worker
 from snapshot.statistics import SEED
@@ -103,7 +103,7 @@ def sweep(
         RunError: the model cannot be loaded.
     """
     found = []
-    for plan in plans(config, selectors):
+    for plan in generation_plans(config, selectors):
         sizes = narrow(plan.suite, "batch_sizes", plan.suite.batch_sizes, batch_size)
         for name in narrow(plan.suite, "dtype", plan.suite.dtypes, dtype):
             batches = _columns(plan, sizes, orders)

@@ -138,10 +138,10 @@ def _outputs(config: Config, store: Store, plan: Plan, request: Request) -> Iter
     """Holds recorded outputs to the environment that the request names."""
     suite, path = plan.suite, request.outputs
     assert path is not None
+    shape = Shape(request.dtype, request.batch_size)
     if request.against is not None:
-        baseline = against(store, suite.name, request.against)
+        baseline = against(store, suite.name, request.against, shape)
     elif request.environment is not None:
-        shape = Shape(request.dtype, request.batch_size)
         baseline = named_environment(config, store, suite.name, request.environment, shape)
     else:
         recorded = store.fingerprints(suite.name)

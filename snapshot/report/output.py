@@ -29,7 +29,7 @@ def parse(value: str, formats: Sequence[str]) -> Output:
     """An output from ``FORMAT:PATH``.
 
     Raises:
-        UsageError: the format is unknown, or there is no path.
+        UsageError: the format is unknown, or the path is none that a file can have.
     """
     name, _, path = value.partition(":")
     if name not in formats or not path:
@@ -38,6 +38,13 @@ def parse(value: str, formats: Sequence[str]) -> Output:
             where=f"--report {value}",
             expected=f"FORMAT:PATH, the format one of {', '.join(formats)}; - as path prints it",
             got=value,
+        )
+    if Path(path).is_dir():
+        raise UsageError(
+            "the report cannot be written: it is a folder",
+            where=f"--report {value}",
+            expected=f"a file, such as {Path(path) / 'report'}.{name}",
+            got=path,
         )
     return Output(name, path)
 

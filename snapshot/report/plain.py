@@ -27,6 +27,11 @@ def visible(text: str, length: int | None = None) -> str:
     return _UNSAFE.sub(_code, text) + cut
 
 
+def visible_lines(text: object) -> str:
+    """A message of several lines, such as an error that quotes a file: controls as codes."""
+    return _UNSAFE.sub(_code, str(text))
+
+
 def _code(match: re.Match[str]) -> str:
     point = ord(match[0])
     return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"

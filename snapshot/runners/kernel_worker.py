@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -13,6 +12,7 @@ from snapshot.errors import GoldensError, RunError
 from snapshot.kernel_model import KernelObservation, NotRun
 from snapshot.kernel_suite import KernelSuite
 from snapshot.model import Fingerprint
+from snapshot.runners.imports import Broken, unimportable
 from snapshot.runners.process import Answer, Process
 
 Ran = KernelObservation | NotRun | GoldensError
@@ -85,10 +85,6 @@ class KernelWorker:
 def _load(candidate: str, device: str, root: Any) -> tuple[Any, Answer]:
     try:
         from snapshot.runners.decode import load
-    except ModuleNotFoundError as error:
-        raise RunError(
-            f"kernels need {error.name}, which is not installed",
-            where=sys.executable,
-            hint="pip install 'goldens[kernels]'",
-        ) from None
+    except Broken as error:
+        raise unimportable("kernels need", error, "pip install 'goldens[kernels]'") from None
     return load(candidate, device, root)

@@ -99,6 +99,7 @@ def locate(text: str, root: Path) -> Source:
             where=str(path),
             expected="a folder, a .gguf file or a hub id such as owner/name@revision",
             got=text,
+            hint="correct model or adapters in goldens.toml, or put the files there",
         )
     return _from_hub(text)
 

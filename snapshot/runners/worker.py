@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from snapshot.config import Suite
-from snapshot.errors import RunError
 from snapshot.model import Fingerprint, Observation
 from snapshot.runners.faults import injected
+from snapshot.runners.imports import Broken, unimportable
 from snapshot.runners.process import Answer, Process
 from snapshot.suite import Group
 
@@ -104,13 +103,10 @@ def _run(model: Reference, task: _Task) -> tuple[Observation, ...]:
 
 
 def load_reference(suite: Suite, dtype: str) -> Reference:
-    """The reference. Raises `RunError` where what it needs is not installed."""
+    """The reference. Raises `RunError` where what it needs cannot be imported."""
     try:
         from snapshot.runners.reference import Reference
-    except ModuleNotFoundError as error:
-        raise RunError(
-            f"the reference needs {error.name}, which is not installed",
-            where=sys.executable,
-            hint="pip install 'goldens[lora]', or verify recorded outputs with --from FILE",
-        ) from None
+    except Broken as error:
+        hint = "pip install 'goldens[lora]', or verify recorded outputs with --from FILE"
+        raise unimportable("the reference needs", error, hint) from None
     return Reference(suite, dtype)

@@ -129,7 +129,8 @@ class Checker:
         except FileNotFoundError:
             return
         except OSError as error:
-            self._problem("a folder cannot be listed", os.fspath(folder), "", str(error.strerror))
+            # Never "remove it": what cannot be seen may be sound.
+            self.problems.append(files.refused("a folder cannot be listed", Path(folder), error))
             return
         seen: dict[str, str] = {}
         for entry in entries:

@@ -35,7 +35,7 @@ def read_bounded(path: Path, limit: int) -> bytes:
             raise _not_regular(path, "a symbolic link") from None
         if error.errno == errno.EISDIR:
             raise _not_regular(path, "a folder") from None
-        raise _refused("cannot read a file of the store", path, error) from None
+        raise refused("cannot read a file of the store", path, error) from None
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
@@ -46,7 +46,7 @@ def read_bounded(path: Path, limit: int) -> bytes:
         with os.fdopen(handle, "rb", closefd=False) as file:
             data = file.read(status.st_size + 1)
     except OSError as error:
-        raise _refused("cannot read a file of the store", path, error) from None
+        raise refused("cannot read a file of the store", path, error) from None
     finally:
         os.close(handle)
     if len(data) > status.st_size:
@@ -84,7 +84,7 @@ def write_atomic(path: Path, data: bytes) -> None:
             raise
         _sync_folder(path.parent)
     except OSError as error:
-        raise _refused("cannot write into the store", path, error) from None
+        raise refused("cannot write into the store", path, error) from None
 
 
 def is_temporary(name: str) -> bool:
@@ -154,7 +154,8 @@ def _too_large(path: Path, limit: int, got: str) -> DamagedGolden:
     )
 
 
-def _refused(what: str, path: Path, error: OSError) -> StoreError:
+def refused(what: str, path: Path, error: OSError) -> StoreError:
+    """What the operating system refused, with what to do about it."""
     hints = {
         errno.EACCES: "check the owner and the permissions of the folder and the file",
         errno.EPERM: "check the owner and the permissions of the folder and the file",

@@ -47,7 +47,10 @@ class Store:
         not listed, and `check` reports it.
         """
         folder = self._path(suite)
-        return [s for s in self._folders(folder) if (folder / s / fingerprintfile.NAME).exists()]
+        # A link that leads nowhere is there too, and reading it refuses it.
+        return [
+            s for s in self._folders(folder) if os.path.lexists(folder / s / fingerprintfile.NAME)
+        ]
 
     def read_fingerprint(self, suite: str, slug: str) -> RecordedFingerprint:
         """The environment as it was when it was recorded.
@@ -211,9 +214,7 @@ class Store:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise StoreError(
-                "cannot list a folder of the store", where=str(folder), got=str(error.strerror)
-            ) from None
+            raise files.refused("cannot list a folder of the store", folder, error) from None
         return sorted(filter(is_safe_component, names))
 
     def _missing(self, path: Path, suite: str, slug: str, subject: str, key: str) -> MissingGolden:

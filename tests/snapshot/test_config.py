@@ -6,7 +6,9 @@ import datetime
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from snapshot.cli import main
 from snapshot.commands.init import init
 from snapshot.config import find, load
 from snapshot.errors import ConfigError, GoldensError, UsageError
@@ -243,6 +245,21 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
     SUITE_TOML
     + '[environments.a]\nmatch = { rocm = "7" }\n[environments.b]\nmatch = { rocm = "8" }\n'
     'inherits = "aa"': ("not declared", "environments.b.inherits", "a?", "aa"),
+    SUITE_TOML
+    + '[environments.mi300]\nmatch = { rocm = "7" }\n'
+    + '[engines.e]\nkind = "openai"\nenvironment = "mi30"': (
+        "not declared",
+        "engines.e.environment",
+        "mi300?",
+        "mi30",
+    ),
+    SUITE_TOML + "timeout = 1e308": ("wrong value", "timeout", "604800 or less", "1e+308"),
+    SUITE_TOML + '[engines.e]\nkind = "openai"\ntimeout = 1e30': (
+        "wrong value",
+        "engines.e.timeout",
+        "604800 or less",
+        "1e+30",
+    ),
 }
 
 
@@ -337,3 +354,23 @@ def test_init_overwrites_nothing(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="already") as error:
         init(tmp_path)
     assert isinstance(error.value, GoldensError)
+
+
+def test_init_where_nothing_can_be_written_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be written") as error:
+        init(tmp_path / "file" / "below")
+    assert "file" in str(error.value.where)
+
+
+@pytest.mark.parametrize("key", ["prompts", "relax", "match"])
+def test_what_a_file_says_moves_no_terminal(tmp_path: Path, key: str) -> None:
+    evil = r"\u001b[31m\u202e::error::x"
+    toml = {
+        "prompts": SUITE_TOML.replace('"prompts.jsonl"', f'"{evil}"'),
+        "relax": SUITE_TOML + RELAX.replace("base/*", evil),
+        "match": SUITE_TOML + f'[environments.e]\nmatch = {{ rocm = "{evil}" }}\n',
+    }[key]
+    done = CliRunner().invoke(main, ["--config", str(project(tmp_path, toml)), "status"])
+    assert done.exit_code == 2 and "u202e" in done.output
+    assert not {"\x1b", "\u202e"} & set(done.output)

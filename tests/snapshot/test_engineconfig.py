@@ -15,7 +15,8 @@ from tests.snapshot.builders import SUITE_TOML, project
 
 
 def engines(tmp_path: Path, table: str, name: str = "mine") -> dict[str, EngineConfig]:
-    toml = f"[engines.{name}]\n{table}\n\n{SUITE_TOML}"
+    declared = '[environments.e]\nmatch = { rocm = "7" }\n'
+    toml = f"{declared}[engines.{name}]\n{table}\n\n{SUITE_TOML}"
     return dict(load(project(tmp_path, toml)).engines)
 
 

@@ -168,7 +168,10 @@ NEXT = {
 def test_every_verdict_says_what_to_do_next(verdict: Verdict) -> None:
     out = explained(result(verdict))
     assert NEXT.get(verdict, "see the findings above") in out.split("  next\n")[1]
-    assert list(next_steps(held(), result(verdict)))
+    steps = list(next_steps(held(), result(verdict)))
+    assert steps
+    # Whom a rule can excuse: it cannot stand in for a golden that is not there.
+    assert any("relax" in step for step in steps) == (verdict is Verdict.DRIFT)
 
 
 @pytest.mark.parametrize("text", HOSTILE)

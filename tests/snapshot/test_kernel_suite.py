@@ -102,6 +102,12 @@ MISTAKES: Mapping[str, tuple[str, str, str, str]] = {
     TOML + 'tolerance = { text = "equal" }\n': ("unknown", "tolerance.text", "rel_l2", "text"),
     TOML + '[[suites.k.relax]]\ncase = "*"\n' + WHY: ("wrong", "relax[0]", '"rel_l2"', ""),
     TOML + '[[suites.k.quarantine]]\ncase = "*"\n': ("missing", "quarantine[0]", "owner", "case"),
+    TOML + f'[[suites.k.quarantine]]\ncase = "*"\nsubject = "tritn"\n{WHY}': (
+        "does not run",
+        "quarantine[0].subject",
+        "triton",
+        "tritn",
+    ),
     TOML + '[[suites.k.not_run]]\ncase = "*"\n': ('"reason"', "not_run[0]", "reason", "case"),
     '[store]\nblob_budget = "big"\n' + TOML: ("wrong", "store.blob_budget", "256 KiB", "'big'"),
 }

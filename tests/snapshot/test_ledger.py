@@ -270,6 +270,8 @@ def test_rules_come_with_their_days() -> None:
         (RELAX, 90, 14),
         (QUARANTINE, 90, 14),
     ]
+    before = DAY - datetime.timedelta(20)  # --as-of a day on which it was not yet there
+    assert [e.age(before) for e in found] == [None, None, None]
 
 
 # -------------------------------------------------------------------------- narrowing

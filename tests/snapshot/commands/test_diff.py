@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -164,6 +166,51 @@ def test_a_damaged_golden_is_a_problem_and_not_a_trim(project: Project) -> None:
     done = project.run("diff")
     assert done.exit_code == 1
     assert "DAMAGED" in done.stdout and path.name in done.stdout and "trim" not in done.stdout
+
+
+@pytest.mark.parametrize("instead", ["nothing", "folder", "link"])
+def test_goldens_without_their_environment_are_a_problem(project: Project, instead: str) -> None:
+    path = project.root / "goldens" / SUITE / (PREFIX + "bfloat16-bs8") / "fingerprint.json"
+    path.unlink()
+    if instead == "folder":
+        path.mkdir()
+    if instead == "link":
+        path.symlink_to("nowhere")
+    done = project.run("diff")
+    assert done.exit_code == 1 and "without their fingerprint.json" in done.output
+    if instead == "link":  # it is there, so it is no environment that was never recorded
+        status = project.run("status")
+        assert status.exit_code == 1 and "fingerprint.json" in status.output
+
+
+@pytest.mark.parametrize("what", ["fingerprint.json", "reference"])
+def test_what_cannot_be_read_is_never_a_trim(
+    project: Project, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Root may read everything, so the system's refusal is played."""
+    scandir, read_bytes = os.scandir, Path.read_bytes
+
+    def refuse(path: int | str | os.PathLike[str]) -> None:
+        if not isinstance(path, int) and Path(path).name == what:
+            raise PermissionError(errno.EACCES, "Permission denied", os.fspath(path))
+
+    def listed(path: int | str | os.PathLike[str] = ".") -> object:
+        refuse(path)
+        return scandir(path)
+
+    def read(path: Path) -> bytes:
+        refuse(path)
+        return read_bytes(path)
+
+    monkeypatch.setattr(os, "scandir", listed)
+    monkeypatch.setattr(Path, "read_bytes", read)
+    done = project.run("diff")
+    assert done.exit_code == 1 and "Permission denied" in done.output and what in done.output
+    assert "trim" not in done.output and "check the owner" in done.output
+    if what == "reference":
+        checked = project.run("check")
+        assert checked.exit_code == 1 and "check the owner" in checked.output
+        assert "remove" not in checked.output
 
 
 def test_a_pull_request_starts_where_the_branches_parted(project: Project) -> None:

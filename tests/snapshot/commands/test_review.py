@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -90,6 +91,12 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(project: Project) ->
     done = project.run("review", "--accept", "pirate/*", "--dry-run")
     assert done.exit_code == 0 and done.stdout.count("would be accepted") == 3
     assert len(pending_cases(project)) == 4
+
+
+def test_nothing_pending_is_no_mistake_of_a_glob(project: Project) -> None:
+    shutil.rmtree(project.root / "pending-goldens")
+    done = project.run("review", "--accept", "*")
+    assert done.exit_code == 4 and "no pending goldens" in done.output
 
 
 @pytest.mark.parametrize(

@@ -219,6 +219,9 @@ def test_an_expired_rule_for_other_machines_or_cases_does_not_fail_this_run(
         ({"environment": "old", "against": ROCM7.slug}, "two environments"),
         ({"environment": "older"}, "no such environment"),
         ({"against": "rocm7"}, "was not recorded"),
+        ({"against": ROCM7.slug, "batch_size": 99}, "contradicts --against"),
+        ({"against": ROCM7.slug, "batch_size": -1}, "contradicts --against"),
+        ({"against": ROCM7.slug, "dtype": "float64"}, "contradicts --against"),
         ({"environment": "old", "selectors": ["none/*"]}, "nothing is selected"),
     ],
 )

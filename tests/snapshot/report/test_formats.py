@@ -193,6 +193,11 @@ def test_a_report_that_cannot_be_is_a_usage_error(value: str) -> None:
         parse(value, list(FORMATS))
 
 
+def test_a_folder_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="it is a folder"):
+        parse(f"html:{tmp_path}", list(FORMATS))
+
+
 def test_a_report_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     output = Output("json", str(tmp_path / "file" / "x"))
