@@ -99,7 +99,8 @@ def next_steps(held: Held, result: Result) -> Iterator[str]:
     if result.verdict.passes and result.verdict is not Verdict.QUARANTINED:
         yield "nothing"
     elif result.verdict in (Verdict.DRIFT, Verdict.MISSING):
-        yield f"goldens sweep '{result.case}'          is it the batch, or the environment?"
+        if result.verdict is Verdict.DRIFT:
+            yield f"goldens sweep '{result.case}'          is it the batch, or the environment?"
         yield f"goldens record {selector}         then review the change in a pull request"
         if result.verdict is Verdict.DRIFT:  # a rule cannot stand in for a golden
             rule = f"[[suites.{held.suite}.relax]]"
