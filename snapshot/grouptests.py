@@ -1,7 +1,8 @@
 """What all rows of an adapter say together, prompt by prompt, where no single row can.
 
-In half precision an adapter at 105 % hides in one row's rounding. Over many tokens it does
-not: it moves every logprob along the direction in which the adapter itself moved it.
+In half precision a fault can hide in one row's rounding. Over many rows less of it does: one of
+the adapter moves every logprob along the direction in which the adapter itself moved it, and one
+of the model takes the rows further from their float32 answers.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from snapshot.model import REFERENCE, Fingerprint, Observation, Result, Verdict
 from snapshot.plan import Plan
 from snapshot.resolve import Baseline, resolve
 from snapshot.runners.faults import FAULTS, Fault
-from snapshot.runners.observe import Progress, Rows, observe
+from snapshot.runners.observe import Progress, Rows, complete, observe
 from snapshot.runners.rerun import Rerun
 from snapshot.store import Store
 from snapshot.verdict import judge
@@ -67,7 +67,7 @@ class Auditor:
                 got=own.how,
                 hint=f"goldens record {self._plan.suite.name}",
             )
-        clean = _complete(self._run(None))
+        clean = complete(self._run(None))
         scenarios = {OWN: own}
         other = self._other() if named is None else None
         if other is not None:
@@ -115,7 +115,7 @@ class Auditor:
         errors = [row for row in rows.values() if isinstance(row, GoldensError)]
         if errors:
             return f"it could not be injected: {errors[0].what}"
-        faulty = _complete(rows)
+        faulty = complete(rows)
         reached = {key: row for key, row in faulty.items() if not same_arrays(row, clean[key])}
         return reached or "it changes no bit of any selected case"
 
@@ -184,13 +184,6 @@ class Auditor:
             if key not in same
         }
         return {**asked, **faulty}
-
-
-def _complete(rows: Rows) -> dict[str, Observation]:
-    for key, row in rows.items():
-        if isinstance(row, GoldensError):
-            raise RunError(f"the reference itself could not be run: {row.what}", where=key)
-    return {key: row for key, row in rows.items() if isinstance(row, Observation)}
 
 
 def _as_engine(row: Observation) -> Observation:

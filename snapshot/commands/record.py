@@ -11,7 +11,7 @@ from snapshot.admission import refusals
 from snapshot.calibrate import calibration
 from snapshot.commands.kernels_record import record_kernels
 from snapshot.config import Config
-from snapshot.errors import GoldensError, RecordRefused, RunError, UsageError
+from snapshot.errors import RecordRefused, UsageError
 from snapshot.model import (
     REFERENCE,
     Finding,
@@ -19,7 +19,7 @@ from snapshot.model import (
 )
 from snapshot.plan import Plan, both_kinds, narrow
 from snapshot.recording import Recorded, write_goldens
-from snapshot.runners.observe import Progress, Rows, observe, silent
+from snapshot.runners.observe import Progress, complete, observe, silent
 from snapshot.runners.worker import Worker
 from snapshot.store import Store
 from snapshot.suite import Group
@@ -205,14 +205,6 @@ def _admit(
     ]
     if found:
         raise refused(plan, found)
-
-
-def complete(rows: Rows) -> dict[str, Observation]:
-    """The rows, where every one was answered. Raises `RunError` naming the first that was not."""
-    for key, row in rows.items():
-        if isinstance(row, GoldensError):
-            raise RunError(f"a row could not be run, so nothing is recorded: {row}", where=key)
-    return {key: row for key, row in rows.items() if isinstance(row, Observation)}
 
 
 def refused(plan: Plan, found: Sequence[Finding]) -> RecordRefused:

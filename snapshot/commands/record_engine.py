@@ -15,7 +15,7 @@ from pathlib import Path
 from snapshot import __version__
 from snapshot.admission import UNSTABLE, refusals
 from snapshot.commands.engine import Where, ask, baseline_of
-from snapshot.commands.record import complete, refused, target
+from snapshot.commands.record import refused, target
 from snapshot.config import Config
 from snapshot.engineconfig import EngineConfig
 from snapshot.errors import UsageError
@@ -24,7 +24,7 @@ from snapshot.plan import Plan, plans
 from snapshot.recording import Recorded
 from snapshot.resolve import Baseline
 from snapshot.runners.engines import open_engine
-from snapshot.runners.observe import Progress, silent
+from snapshot.runners.observe import Progress, complete, silent
 from snapshot.store import Store
 from snapshot.verification import Run
 

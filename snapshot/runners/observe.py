@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 
-from snapshot.errors import GoldensError
+from snapshot.errors import GoldensError, RunError
 from snapshot.model import Observation
 from snapshot.runners.worker import Worker
 from snapshot.suite import Group
@@ -48,3 +48,11 @@ def observe(
             rows |= {case.key: error for case in group.rows}
         advance(len(group.rows))
     return rows
+
+
+def complete(rows: Rows) -> dict[str, Observation]:
+    """The rows, where every one was answered. Raises `RunError` naming the first that was not."""
+    for key, row in rows.items():
+        if isinstance(row, GoldensError):
+            raise RunError(f"a row could not be run, and all are needed: {row}", where=key)
+    return {key: row for key, row in rows.items() if isinstance(row, Observation)}

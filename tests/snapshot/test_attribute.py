@@ -78,13 +78,12 @@ def held(row: Observation) -> Golden:
     return Golden(SUITE, ROCM7.slug, "reference", row)
 
 
-def test_of(question: str = "adapter strength", *, significant: bool = True) -> GroupTest:
+def group_test(question: str = "adapter strength", *, significant: bool = True) -> GroupTest:
     return GroupTest("wizard", question, 0.95, 0.94, 0.96, 1.0, 0.01, 0.02, 8, significant)
 
 
-test_of.__test__ = False  # type: ignore[attr-defined]
-BROKEN = (test_of(),)
-SOUND = (test_of(significant=False),)
+BROKEN = (group_test(),)
+SOUND = (group_test(significant=False),)
 
 
 def own(candidate: Observation, now: Now | None, **fields: Any) -> Result:

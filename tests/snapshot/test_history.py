@@ -211,7 +211,11 @@ def test_whatever_is_recalled_a_ledger_can_be_made_of(
     both = Tolerance(TextTolerance(0.5, "unicode-lcs"), LogprobTolerance(max=1.0, rms=1.0))
     policy = Policy(tolerance=both, relax=(rule(tolerance=both),), quarantine=(rule(),))
     found = list(history._read(path))
-    ledger("s", policy, [KEY], found, DAY, since={}, floor=Floor("", 0.1, 0.1), environments={})
+    made = ledger(
+        "s", policy, [KEY], found, DAY, since={}, floor=Floor("", 0.1, 0.1), environments={}
+    )
+    assert [entry.kind for entry in made] == ["tolerance", "relax", "quarantine"]
+    assert all(entry.needed <= entry.observed <= len(found) for entry in made)
 
 
 def test_only_the_latest_runs_are_kept(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
