@@ -154,6 +154,27 @@ class Tensors:
             "last_page_len": self.last_page_len,
         }
 
+    def scratch(self, *shape: int) -> torch.Tensor:
+        """float32 scratch that holds `workspace_fill`; zeros where there is none."""
+        import torch
+
+        fill = 0.0 if self.workspace_fill is None else self.workspace_fill
+        return torch.full(shape, fill, dtype=torch.float32, device=self.q.device)
+
+    def token_table(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The page table with one slot for each key, whatever the page size or window.
+
+        kv_indptr [B + 1] int32 and kv_indices [tokens] int64.
+        """
+        import torch
+
+        from grouped_decode.arguments import check
+        from grouped_decode.sequences import key_slots
+
+        rows = list(key_slots(check(*self.positional, **{**self.options, "window": None})))
+        ends = torch.tensor([0, *map(len, rows)], device=self.q.device).cumsum(0)
+        return ends.to(torch.int32), torch.cat(rows)
+
 
 def place(inputs: Inputs, device: str) -> Tensors:
     """Build the buffers; slots nobody owns get the case's fill (none where they lie far away)."""

@@ -66,6 +66,7 @@ class Decode:
         sys.path.append(str(root))
         wanted = None if device == "auto" else device
         readings = probe(device=wanted)
+        self._backend = readings.backend
         self._device = "cpu" if readings.backend == "cpu" else _torch_device(readings.backend)
         if self._device == "cpu":
             # Before Triton is imported; and it is in the fingerprint's provenance.
@@ -89,7 +90,7 @@ class Decode:
         case = Case.parse(key)
         if not self._visible:
             return NotRun(key, f"no device: torch is built for one and sees none ({NODEVICE})")
-        reason = self._candidate.supports(case)
+        reason = self._candidate.supports(case, self._backend)
         if reason is not None:
             return NotRun(key, reason)
         found = self._observe(case, key)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from grouped_decode.candidates import run_sdpa
+from grouped_decode.candidates.sdpa import run_sdpa
 from grouped_decode.mutants import unharmed
 
 
