@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from snapshot.kernel_model import (
     OUT,
     Computed,
     KernelObservation,
+    Masked,
     NotRun,
     Tensor,
 )
@@ -33,15 +33,13 @@ from snapshot.metrics.tensors import errors, lse_error, misplaced, norm, row_err
 from snapshot.model import Array, Fingerprint, Observation
 from snapshot.predicate import NODEVICE
 from snapshot.probe import fingerprint, probe
+from snapshot.runners.causes import Conditions, causes
 from snapshot.runners.process import Answer
 from snapshot.store import blob
 
 if TYPE_CHECKING:
     import torch
-    from grouped_decode.inputs import Inputs, Tensors
-
-PADDING = ("nanpad", "garbagepad")
-"""Traits that fill slots which no sequence owns."""
+    from grouped_decode.inputs import Tensors
 
 
 class Decode:
@@ -81,8 +79,11 @@ class Decode:
         except RunError as error:
             self.problem = error
 
-    def run(self, key: str) -> KernelObservation | NotRun:
+    def run(self, key: str, mask: bool = False) -> KernelObservation | NotRun:
         """One observation of a case, or why it is not run.
+
+        Args:
+            mask: leave rows of sequences without keys out of every comparison.
 
         Raises:
             RunError: the kernel raised, or what it gave is no output.
@@ -93,34 +94,48 @@ class Decode:
         reason = self._candidate.supports(case, self._backend)
         if reason is not None:
             return NotRun(key, reason)
-        found = self._observe(case, key)
-        causes = self._causes(case, key) if not within(found.output, Bounds()) else ()
-        return replace(found, output=replace(found.output, causes=causes))
+        found = self._observe(case, key, mask, Conditions())
+        if within(found.output, Bounds()):
+            return found
+
+        def right(case: Case, conditions: Conditions) -> bool:
+            try:
+                return within(self._observe(case, key, mask, conditions).output, Bounds())
+            except RunError:
+                return False
+
+        said = causes(case, found.output, self._candidate.splits, right)
+        return replace(found, output=replace(found.output, causes=tuple(said)))
 
     def _observe(
-        self,
-        case: Case,
-        key: str,
-        fill: float = float("nan"),
-        clean: Callable[[Inputs, Tensors], None] | None = None,
+        self, case: Case, key: str, mask: bool, conditions: Conditions
     ) -> KernelObservation:
-        """Runs it with `fill` in output and scratch, on a cache that `clean` has changed."""
         from grouped_decode.baseline import attention_baseline
         from grouped_decode.inputs import generate
         from grouped_decode.oracle import attention_oracle
 
         inputs = generate(case)
         tensors = inputs.place(self._device)
-        if clean is not None:
-            clean(inputs, tensors)
+        if conditions.clean is not None:
+            conditions.clean(inputs, tensors)
         # The truth first: a kernel that writes its inputs must not move it.
         truth, truth_lse = (
             _array(t) for t in attention_oracle(*tensors.positional, **tensors.options)
         )
         _forget_compiled()
         usual = _array(attention_baseline(*tensors.positional, **tensors.options)[0])
-        tensors.out.fill_(fill)
-        out, lse = _call(self._candidate, replace(tensors, workspace_fill=fill))
+        tensors.out.fill_(conditions.out)
+        out, lse = _call(
+            self._candidate,
+            replace(tensors, workspace_fill=conditions.scratch, poisoned_split=conditions.split),
+        )
+        compared, masked = out, None
+        if mask and 0 in case.lengths:
+            empty = np.array(case.lengths) == 0
+            masked = _masked(out, empty)
+            out, lse = _as_agreed(out, lse, truth_lse, empty)
+            compared = out.copy()
+            compared[empty] = np.nan  # what is not finite is not compared
         arrays = {OUT: out} if lse is None else {OUT: out, LSE: lse}
         truths = {OUT: truth, LSE: truth_lse}
         bad = (misplaced(name, array, truths[name]) for name, array in arrays.items())
@@ -130,34 +145,41 @@ class Decode:
                 lengths=case.lengths,
                 out=_tensor(out),
                 lse=None if lse is None else _tensor(lse),
-                errors=errors(out, truth),
+                errors=errors(compared, truth),
                 baseline=errors(usual, truth),
                 lse_error=None if lse is None else lse_error(lse, truth_lse),
                 misplaced=tuple(found for found in bad if found is not None),
                 rows=heat_map(row_errors(out, truth), "rel-L2 against the float64 oracle"),
+                masked=masked,
             ),
             arrays=arrays,
             workload={"inputs": f"sha256:{inputs.digest()}"},
         )
 
-    def _causes(self, case: Case, key: str) -> tuple[str, ...]:
-        """What a wrong result depends on and must not: runs it again without one thing each."""
 
-        def right(*args: Any) -> bool:
-            try:
-                return within(self._observe(*args).output, Bounds())
-            except RunError:
-                return False
+def _masked(out: Array, empty: Array) -> Masked:
+    """What rows of sequences without keys hold, which counts for nothing."""
+    held = out[empty].astype(np.float64)
+    finite = np.isfinite(held)
+    return Masked(
+        sequences=tuple(int(i) for i in np.flatnonzero(empty)),
+        elements=held.size,
+        nonfinite=int((~finite).sum()),
+        nonzero=int((held[finite] != 0).sum()),
+    )
 
-        found = []
-        if right(case, key, 0.0):
-            found.append("depends on what output or scratch held: right where they held zeros")
-        for trait in PADDING:
-            if trait in case.traits and right(_without(case, trait), key):
-                tails = case.page_size > 1 and right(case, key, float("nan"), _clean_tails)
-                where = "the unused slots of last pages" if tails else "slots that nobody owns"
-                found.append(f"depends on padding: right where {where} hold zeros")
-        return tuple(found)
+
+def _as_agreed(
+    out: Array, lse: Array | None, truth_lse: Array, empty: Array
+) -> tuple[Array, Array | None]:
+    """Copies in which rows of sequences without keys hold what the contract says: zeros, and the
+    oracle's LSE."""
+    out = out.copy()
+    out[empty] = 0
+    if lse is not None:
+        lse = lse.copy()
+        lse[empty] = truth_lse[empty]
+    return out, lse
 
 
 def _forget_compiled() -> None:
@@ -168,26 +190,11 @@ def _forget_compiled() -> None:
         dynamo.reset()
 
 
-def _clean_tails(inputs: Inputs, tensors: Tensors) -> None:
-    """Zeros in the slots of each sequence's last page that hold no key."""
-    import torch
-
-    case, page = inputs.case, inputs.case.page_size
-    tails = [
-        int(inputs.kv_indices[end - 1]) * page + offset
-        for end, length in zip(inputs.kv_indptr[1:], case.lengths, strict=True)
-        for offset in range((length - 1) % page + 1 if length else page, page)
-    ]
-    slots = torch.tensor(tails, dtype=torch.long, device=tensors.q.device)
-    bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32}[tensors.k_buffer.element_size()]
-    for buffer in (tensors.k_buffer, tensors.v_buffer):
-        buffer.view(bits)[slots] = 0
-
-
 def load(name: str, device: str, root: Path) -> tuple[tuple[Fingerprint, RunError | None], Answer]:
-    """For `runners.process`: the kernel's environment and problem, and its `Decode.run`."""
+    """For `runners.process`: the kernel's environment and problem, and `Decode.run`, which takes
+    its arguments as one pair."""
     kernel = Decode(name, device, root)
-    return (kernel.fingerprint, kernel.problem), kernel.run
+    return (kernel.fingerprint, kernel.problem), lambda question: kernel.run(*question)
 
 
 def _torch_device(backend: str) -> str:
@@ -205,10 +212,6 @@ def _find(name: str) -> Candidate:
             ) from None
         reason = f"{type(error).__name__}: {error}"
         raise RunError(f"a kernel cannot be imported: {reason}", where=name) from None
-
-
-def _without(case: Case, trait: str) -> Case:
-    return replace(case, traits=tuple(t for t in case.traits if t != trait))
 
 
 def _call(candidate: Candidate, tensors: Tensors) -> tuple[Array, Array | None]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from grouped_decode.candidates import Candidate
 from grouped_decode.candidates.sdpa import run_sdpa
 from grouped_decode.mutants import unharmed
 
@@ -46,6 +47,24 @@ def stale_empty_rows(tensors: Any) -> Any:
     """C17: rows of sequences without keys hold 7.0."""
     tensors.out.fill_(7.0)
     return leaves_empty_rows(tensors)
+
+
+def wrong_and_leaves_empty_rows(tensors: Any) -> Any:
+    """C17: rows with keys are always compared."""
+    out, lse = leaves_empty_rows(tensors)
+    out[0, 1] *= 1.02
+    return out, lse
+
+
+def _merges_unused_splits(tensors: Any) -> Any:
+    """C13: four of eight splits are written, eight are merged."""
+    out, lse = unharmed(tensors)
+    shares = tensors.scratch(8, *out.shape, splits=0)
+    shares[:4] = out.float() / 4
+    return shares.sum(0).to(out.dtype), lse
+
+
+merges_unused_splits = Candidate("merges-unused-splits", _merges_unused_splits, splits=8)
 
 
 def lse_zero_for_empty_rows(tensors: Any) -> Any:

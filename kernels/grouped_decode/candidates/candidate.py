@@ -34,6 +34,7 @@ class Candidate:
         limits: see `Limits`.
         modules: what must be importable for it to run here.
         backends: of ``cpu``, ``cuda``, ``rocm``, ``xpu``, those it runs on; empty: all.
+        splits: how many splits its scratch has, where it names their axis in `Tensors.scratch`.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Candidate:
     limits: Limits = no_limits
     modules: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
+    splits: int | None = None
 
     def supports(self, case: Case, backend: str) -> str | None:
         """None, or the reason why the case is not run on a machine of that backend."""

@@ -36,8 +36,8 @@ def run_sglang(tensors: Tensors) -> Result:
         tensors.out,
         indptr,
         indices,
-        tensors.scratch(case.batch, case.q_heads, SPLITS, case.dv),
-        tensors.scratch(case.batch, case.q_heads, SPLITS),
+        tensors.scratch(case.batch, case.q_heads, SPLITS, case.dv, splits=2),
+        tensors.scratch(case.batch, case.q_heads, SPLITS, splits=2),
         torch.full((case.batch,), SPLITS, dtype=torch.int32, device=device),
         SPLITS,
         options["sm_scale"],
@@ -52,4 +52,4 @@ def run_sglang(tensors: Tensors) -> Result:
     return tensors.out, None
 
 
-SGLANG = Candidate("sglang", run_sglang, limits, modules=("triton", MODULE))
+SGLANG = Candidate("sglang", run_sglang, limits, modules=("triton", MODULE), splits=SPLITS)

@@ -41,7 +41,7 @@ def run_vllm(tensors: Tensors) -> Result:
         lse,
         table,
         torch.tensor(case.lengths, dtype=torch.int32, device=device),
-        tensors.scratch(case.batch, case.q_heads, SPLITS, case.dv + 1),
+        tensors.scratch(case.batch, case.q_heads, SPLITS, case.dv + 1, splits=2),
         SPLITS,
         options["sm_scale"],
         page_size=case.page_size,
@@ -53,4 +53,4 @@ def run_vllm(tensors: Tensors) -> Result:
     return tensors.out, lse
 
 
-VLLM = Candidate("vllm", run_vllm, limits, modules=("triton", MODULE))
+VLLM = Candidate("vllm", run_vllm, limits, modules=("triton", MODULE), splits=SPLITS)

@@ -33,7 +33,7 @@ def run_wave(tensors: Tensors) -> Result:
     logits, peaks = wave.decode_attention_intermediate_arrays_shapes(
         case.batch, case.dv, case.q_heads, SPLITS
     )
-    partial, highest = tensors.scratch(*logits), tensors.scratch(*peaks)
+    partial, highest = (tensors.scratch(*sizes, splits=0) for sizes in (logits, peaks))
     shape = wave.paged_decode_attention_shape(
         case.q_heads, case.kv_heads, case.dk, case.dv, BLOCK, case.batch
     )
@@ -43,4 +43,4 @@ def run_wave(tensors: Tensors) -> Result:
     return tensors.out, None
 
 
-WAVE = Candidate("wave", run_wave, limits, ("wave_lang", MODULE), ("rocm",))
+WAVE = Candidate("wave", run_wave, limits, ("wave_lang", MODULE), ("rocm",), SPLITS)
