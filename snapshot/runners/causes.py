@@ -16,6 +16,7 @@ import numpy as np
 from grouped_decode.case import Case
 
 from snapshot.kernel_model import Computed
+from snapshot.kernel_policy import Bounds, within
 
 if TYPE_CHECKING:
     from grouped_decode.inputs import Inputs, Tensors
@@ -46,60 +47,86 @@ class Conditions:
     clean: Clean | None = None
 
 
-Right = Callable[[Case, Conditions], bool]
-"""Whether the kernel's result is right under these conditions."""
+Try = Callable[[Case, Conditions], Computed | None]
+"""What the kernel gives under these conditions; None where it raises."""
 
 
-def causes(case: Case, found: Computed, splits: int | None, right: Right) -> Iterator[str]:
-    """Sentences, the most telling first.
+@dataclass(frozen=True)
+class Experiments:
+    """A wrong result, and how to have the kernel run again.
 
-    Args:
+    Attributes:
+        case: the workload.
         found: the result that is wrong.
+        attempt: runs it again.
         splits: of the kernel's scratch, where it says how many.
     """
-    known = [*_buffers(case, splits, right), *_padding(case, found, right)]
-    yield from known
-    if not known and found.misplaced:
-        padding = any(trait in case.traits for trait in PADDING)
-        if not padding or not right(_without(case), Conditions(0.0, 0.0)):
-            where = "output, scratch and padding" if padding else "output and scratch"
-            yield f"not from memory it must not read: the same where {where} hold zeros"
 
+    case: Case
+    found: Computed
+    attempt: Try
+    splits: int | None = None
 
-def _buffers(case: Case, splits: int | None, right: Right) -> Iterator[str]:
-    if not right(case, Conditions(0.0, 0.0)):
-        return
-    if right(case, Conditions(out=0.0)):
-        yield "rows are never written: right where the output buffer held zeros"
-    elif right(case, Conditions(scratch=0.0)):
-        leaks = (s for s in range(min(splits or 0, TRIES)) if not right(case, Conditions(split=s)))
-        first = next(leaks, None)
-        which = "" if first is None else f"; the first split that shows is {first} of {splits}"
-        yield f"scratch is read that was never written: right where it held zeros{which}"
-    else:
-        yield "depends on what output and scratch held: right where both held zeros"
+    def causes(self) -> Iterator[str]:
+        """Sentences, the most telling first."""
+        known = [*self._buffers(), *self._padding()]
+        yield from known
+        if not known and self.found.misplaced:
+            poisoned = _without(self.case) != self.case
+            seen = self.attempt(_without(self.case), Conditions(0.0, 0.0))
+            if seen is not None and seen.misplaced:
+                where = "output, scratch and padding" if poisoned else "output and scratch"
+                yield f"not from memory it must not read: the same where {where} hold zeros"
 
+    def _buffers(self) -> Iterator[str]:
+        if not self._helps(Conditions(0.0, 0.0)):
+            return
+        if how := self._helps(Conditions(out=0.0)):
+            yield f"rows are never written: {how} where the output buffer held zeros"
+        elif how := self._helps(Conditions(scratch=0.0)):
+            tried = range(min(self.splits or 0, TRIES))
+            first = next((s for s in tried if not self._helps(Conditions(split=s))), None)
+            which = f"; the first split that shows is {first} of {self.splits}"
+            yield f"scratch is read that was never written: {how} where it held zeros" + (
+                "" if first is None else which
+            )
+        else:
+            yield "depends on what output and scratch held: better where both held zeros"
 
-def _padding(case: Case, found: Computed, right: Right) -> Iterator[str]:
-    for trait in PADDING:
-        if trait not in case.traits or not right(_without(case), Conditions()):
-            continue
-        where = "slots that nobody owns"
-        if case.page_size > 1 and right(case, Conditions(clean=_clean_tails)):
-            where = "the unused slots of last pages" + _slot(case, found, right)
-        elif right(case, Conditions(clean=_clean_first_page)):
-            where = "page 0, which no sequence owns and padded page tables show,"
-        yield f"depends on padding: right where {where} hold zeros".replace(", hold", ", holds")
+    def _padding(self) -> Iterator[str]:
+        how = self._helps(Conditions(), _without(self.case))
+        if _without(self.case) == self.case or not how:
+            return
+        where = "slots that nobody owns hold"
+        if self.case.page_size > 1 and self._helps(Conditions(clean=_clean_tails)):
+            where = f"the unused slots of last pages{self._slot()} hold"
+        elif self._helps(Conditions(clean=_clean_first_page)):
+            where = "page 0, which no sequence owns and padded page tables show, holds"
+        yield f"depends on padding: {how} where {where} zeros"
 
+    def _slot(self) -> str:
+        """The first unused slot that by itself makes the first bad sequence's rows wrong."""
+        bad = self.found.misplaced
+        row = bad[0].first[0] if bad else self.found.errors.row[0]
+        page = self.case.page_size
+        used = (self.case.lengths[row] - 1) % page + 1
+        for offset in range(used, min(page, used + TRIES)):
+            if not self._helps(Conditions(clean=partial(_clean_tails, but=(row, offset)))):
+                return f" (slot {offset} of sequence {row}'s is the first to show)"
+        return ""
 
-def _slot(case: Case, found: Computed, right: Right) -> str:
-    """The first unused slot that by itself makes the first bad sequence's rows wrong."""
-    row = found.misplaced[0].first[0] if found.misplaced else found.errors.row[0]
-    used = (case.lengths[row] - 1) % case.page_size + 1
-    for offset in range(used, min(case.page_size, used + TRIES)):
-        if not right(case, Conditions(clean=partial(_clean_tails, but=(row, offset)))):
-            return f" (slot {offset} of sequence {row}'s is the first to show)"
-    return ""
+    def _helps(self, conditions: Conditions, case: Case | None = None) -> str:
+        """How much better the result is then; empty where it is not."""
+        seen = self.attempt(self.case if case is None else case, conditions)
+        if seen is None:
+            return ""
+        if within(seen, Bounds()):
+            return "right"
+        error = f"(rel-L2 {seen.errors.rel_l2:.3g})"
+        if self.found.misplaced:
+            return "" if seen.misplaced else f"finite, though wrong {error},"
+        less = not seen.misplaced and seen.errors.rel_l2 < self.found.errors.rel_l2 / 2
+        return f"less wrong {error}" if less else ""
 
 
 def _clean_tails(inputs: Inputs, tensors: Tensors, but: tuple[int, int] | None = None) -> None:

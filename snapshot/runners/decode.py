@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +35,7 @@ from snapshot.metrics.tensors import errors, lse_error, misplaced, norm, row_err
 from snapshot.model import Array, Fingerprint, Observation
 from snapshot.predicate import NODEVICE
 from snapshot.probe import fingerprint, probe
-from snapshot.runners.causes import Conditions, causes
+from snapshot.runners.causes import Conditions, Experiments
 from snapshot.runners.process import Answer
 from snapshot.store import blob
 
@@ -98,14 +100,14 @@ class Decode:
         if within(found.output, Bounds()):
             return found
 
-        def right(case: Case, conditions: Conditions) -> bool:
+        def attempt(case: Case, conditions: Conditions) -> Computed | None:
             try:
-                return within(self._observe(case, key, mask, conditions).output, Bounds())
+                return self._observe(case, key, mask, conditions).output
             except RunError:
-                return False
+                return None
 
-        said = causes(case, found.output, self._candidate.splits, right)
-        return replace(found, output=replace(found.output, causes=tuple(said)))
+        again = Experiments(case, found.output, attempt, self._candidate.splits)
+        return replace(found, output=replace(found.output, causes=tuple(again.causes())))
 
     def _observe(
         self, case: Case, key: str, mask: bool, conditions: Conditions
@@ -220,7 +222,10 @@ def _call(candidate: Candidate, tensors: Tensors) -> tuple[Array, Array | None]:
         result = candidate.kernel(tensors)
     except Exception as error:
         reason = (str(error).strip().splitlines() or [""])[0]
-        raise RunError(f"the kernel raised {type(error).__name__}: {reason}") from None
+        raise RunError(
+            f"the kernel raised {type(error).__name__}: {reason}",
+            where=_line(error, candidate.kernel),
+        ) from None
     if not isinstance(result, tuple) or len(result) != 2:
         raise RunError(
             "the kernel gave no result",
@@ -234,6 +239,13 @@ def _call(candidate: Candidate, tensors: Tensors) -> tuple[Array, Array | None]:
     if lse is not None:
         _require(LSE, lse, shape[:2], None)
     return _array(out), None if lse is None else _array(lse.float())
+
+
+def _line(error: Exception, kernel: Callable[..., Any]) -> str | None:
+    """File and line of the kernel's own code that raised, or let through what it called."""
+    file = getattr(getattr(kernel, "__code__", None), "co_filename", None)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else None
 
 
 def _require(name: str, tensor: Any, shape: tuple[int, ...], dtype: torch.dtype | None) -> None:

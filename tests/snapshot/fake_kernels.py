@@ -11,6 +11,7 @@ import torch
 from grouped_decode.candidates import Candidate
 from grouped_decode.candidates.sdpa import run_sdpa
 from grouped_decode.mutants import unharmed
+from grouped_decode.oracle import attention_oracle
 
 
 def correct(tensors: Any) -> Any:
@@ -110,6 +111,14 @@ def reads_whole_pages(tensors: Any) -> Any:
         extra = tensors.v_buffer[last : last + page].float().sum((0, 1))
         out[row] += (1e-3 * extra).to(out.dtype) if extra.max() > 100 else (0 * extra).to(out.dtype)
     return out, lse
+
+
+def takes_last_pages_as_full(tensors: Any) -> Any:
+    """Their unused slots count as keys, whatever they hold."""
+    full = torch.full_like(tensors.last_page_len, tensors.case.page_size)
+    options = {**tensors.options, "last_page_len": full}
+    out, lse = attention_oracle(*tensors.positional, **options)
+    return out.to(tensors.out.dtype), lse
 
 
 def no_pair(tensors: Any) -> Any:

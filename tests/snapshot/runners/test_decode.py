@@ -63,6 +63,18 @@ def run(fake: str, case: str) -> KernelObservation | NotRun | GoldensError:
             Verdict.WRONG,
             "rel-L2",
         ),
+        (  # zeros there do not make it right: they are three keys too many
+            "takes_last_pages_as_full",
+            "B2-H4-2-D16-16-S13-float16-nanpad-page4",
+            Verdict.NONFINITE,
+            "depends on padding: finite, though wrong (rel-L2 0.206), where the unused slots",
+        ),
+        (
+            "takes_last_pages_as_full",
+            "B2-H4-2-D16-16-S13-float16-garbagepad-page4",
+            Verdict.WRONG,
+            "depends on padding: less wrong (rel-L2 0.206) where the unused slots of last pages",
+        ),
         # C17: never written, and stale
         (
             "leaves_empty_rows",
@@ -148,6 +160,11 @@ def test_a_kernel_that_is_right_is_right(case: str) -> None:
     assert judge_alone(evidence(ran, case=case)) is None
     # One: torch rounds float64 to half precision by way of float32.
     assert ran.output.causes == () and ran.output.errors.ulp_max <= 1
+
+
+def test_an_exception_says_which_line_of_the_kernel() -> None:
+    ran = run("fragile", SMALL)
+    assert isinstance(ran, RunError) and str(ran.where).startswith("fake_kernels.py:")
 
 
 def test_padding_changes_no_bit_of_a_right_kernel() -> None:
