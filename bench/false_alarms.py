@@ -20,9 +20,10 @@ from pathlib import Path
 
 from snapshot.commands.now import of_engine
 from snapshot.config import load
-from snapshot.model import REFERENCE, Observation, Verdict
+from snapshot.model import REFERENCE, Observation
 from snapshot.plan import Plan, plans
 from snapshot.resolve import resolve
+from snapshot.result import Verdict
 from snapshot.runners.observe import observe, silent
 from snapshot.runners.rerun import Rerun
 from snapshot.runners.worker import Worker

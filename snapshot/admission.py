@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from snapshot.difference import Finding
 from snapshot.metrics.logprobs import distance
 from snapshot.metrics.nonfinite import nonfinite
-from snapshot.model import Array, Finding, GenerationCase, Observation
+from snapshot.model import Array, GenerationCase, Observation
 from snapshot.policy import Allowance, allowed
 
 SAME_AS_BASE = "same-as-base"

@@ -11,8 +11,9 @@ import fnmatch
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 
+from snapshot.difference import Finding
 from snapshot.kernel_model import Computed
-from snapshot.model import Finding, Fingerprint
+from snapshot.model import Fingerprint
 from snapshot.policy import Allowance, Policy, Rule, check_rules, only
 
 REL_L2 = {"float32": 1e-5, "float16": 1e-3, "bfloat16": 5e-3}

@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 
 from snapshot import payload
 from snapshot.admission import NONFINITE
+from snapshot.difference import Finding
 from snapshot.errors import GoldensError, StoreError
 from snapshot.fingerprint import numeric_mode_warning
 from snapshot.kernel_model import OUT, Computed, KernelObservation, KernelResult, Misplaced, Moved
 from snapshot.kernel_policy import KernelStrictness, excesses, row_name
-from snapshot.model import Finding, Fingerprint, Golden, RecordedFingerprint, Verdict
+from snapshot.model import Fingerprint, Golden, RecordedFingerprint
 from snapshot.quarantine import quarantined
+from snapshot.result import Verdict
 
 GROWN = 1.1
 """An error this many times the recorded one has grown. Rounding alone moves a worst row's error

@@ -12,14 +12,16 @@ from snapshot import admission
 from snapshot.attribute import attribution, moved
 from snapshot.calibrate import Floor
 from snapshot.comparison import Comparison
+from snapshot.difference import Finding
 from snapshot.errors import GoldensError, StoreError
 from snapshot.evidence import Evidence
 from snapshot.fingerprint import numeric_mode_warning
 from snapshot.metrics.nonfinite import nonfinite, same_pattern
 from snapshot.metrics.shape import Misshapen, require_shape
 from snapshot.metrics.steps import around
-from snapshot.model import Finding, Golden, Observation, Result, Verdict
+from snapshot.model import Golden, Observation
 from snapshot.quarantine import quarantined
+from snapshot.result import Result, Verdict
 from snapshot.rules import Ruling, identity, match, parting, tie, variant, within
 
 RULES = (match, identity, variant, tie, within)

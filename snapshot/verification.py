@@ -19,12 +19,11 @@ from snapshot.model import (
     Json,
     Observation,
     RecordedFingerprint,
-    Result,
-    Verdict,
 )
 from snapshot.plan import Plan
 from snapshot.policy import Rule, Strictness, allowed, strictness
 from snapshot.resolve import Baseline
+from snapshot.result import Result, Verdict
 from snapshot.shelf import Shelf
 from snapshot.store import Store
 from snapshot.verdict import judge

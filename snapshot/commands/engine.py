@@ -17,9 +17,10 @@ from snapshot.config import Config
 from snapshot.engineconfig import EngineConfig
 from snapshot.errors import GoldensError, RunError, UsageError
 from snapshot.evidence import Evidence, Now
-from snapshot.model import Fingerprint, Golden, Observation, Verdict
+from snapshot.model import Fingerprint, Golden, Observation
 from snapshot.plan import Plan
 from snapshot.resolve import Baseline, Shape, against, named_environment, resolve
+from snapshot.result import Verdict
 from snapshot.runners.engines import open_engine
 from snapshot.runners.engines.engine import SCORING, About, Ask, Engine, Refused
 from snapshot.runners.observe import Progress, Rows

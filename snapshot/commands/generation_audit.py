@@ -15,9 +15,10 @@ from snapshot.detection import ASKED, ENGINE, METRIC, OTHER, OWN, Cell, Detectio
 from snapshot.errors import GoldensError, RunError
 from snapshot.evidence import Evidence, Now
 from snapshot.metrics.text import NotScorable, rouge_l
-from snapshot.model import REFERENCE, Fingerprint, Observation, Result, Verdict
+from snapshot.model import REFERENCE, Fingerprint, Observation
 from snapshot.plan import Plan
 from snapshot.resolve import Baseline, resolve
+from snapshot.result import Result, Verdict
 from snapshot.runners.faults import FAULTS, Fault
 from snapshot.runners.observe import Progress, Rows, complete, observe
 from snapshot.runners.rerun import Rerun

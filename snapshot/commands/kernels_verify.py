@@ -10,11 +10,12 @@ from snapshot.errors import MissingGolden, StoreError
 from snapshot.kernel_model import Computed, NotRun
 from snapshot.kernel_policy import kernel_strictness
 from snapshot.kernel_verdict import KernelEvidence, judge_kernel
-from snapshot.model import Golden, RecordedFingerprint, Result
+from snapshot.model import Golden, RecordedFingerprint
 from snapshot.names import safe_name
 from snapshot.plan import KernelPlan, narrow
 from snapshot.policy import allowed
 from snapshot.resolve import Baseline, against, resolve
+from snapshot.result import Result
 from snapshot.runners.kernel_worker import KernelWorker
 from snapshot.runners.observe import Progress
 from snapshot.store import Store

@@ -11,12 +11,9 @@ from snapshot.admission import refusals
 from snapshot.calibrate import calibration
 from snapshot.commands.kernels_record import record_kernels
 from snapshot.config import Config
+from snapshot.difference import Finding
 from snapshot.errors import RecordRefused, UsageError
-from snapshot.model import (
-    REFERENCE,
-    Finding,
-    Observation,
-)
+from snapshot.model import REFERENCE, Observation
 from snapshot.plan import Plan, both_kinds, narrow
 from snapshot.recording import Recorded, write_goldens
 from snapshot.runners.observe import Progress, complete, observe, silent

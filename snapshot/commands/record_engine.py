@@ -17,9 +17,10 @@ from snapshot.admission import UNSTABLE, refusals
 from snapshot.commands.engine import Where, ask, baseline_of
 from snapshot.commands.record import refused, target
 from snapshot.config import Config
+from snapshot.difference import Finding
 from snapshot.engineconfig import EngineConfig
 from snapshot.errors import UsageError
-from snapshot.model import Finding, Golden, Json, Observation
+from snapshot.model import Golden, Json, Observation
 from snapshot.plan import Plan, plans
 from snapshot.recording import Recorded
 from snapshot.resolve import Baseline

@@ -12,10 +12,11 @@ from snapshot.config import Config
 from snapshot.errors import StoreError, UsageError
 from snapshot.history import recall
 from snapshot.ledger import Entry, ledger
-from snapshot.model import REFERENCE, Observed
+from snapshot.model import REFERENCE
 from snapshot.plan import KernelPlan, Plan, kernel_plans, plans
 from snapshot.policy import Policy
 from snapshot.resolve import Shape, named_environment
+from snapshot.result import Observed
 from snapshot.store import Store
 
 

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from snapshot.config import Config
+from snapshot.difference import Divergence
 from snapshot.errors import GoldensError
 from snapshot.metrics.tokens import divergence
-from snapshot.model import Divergence, Observation
+from snapshot.model import Observation
 from snapshot.plan import Plan, generation_plans, narrow
 from snapshot.runners.observe import Progress, Rows, observe, silent
 from snapshot.runners.worker import Worker

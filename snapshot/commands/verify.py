@@ -15,9 +15,10 @@ from snapshot.config import Config, Suite
 from snapshot.engineconfig import chosen
 from snapshot.errors import GoldensError, RunError, UsageError
 from snapshot.evidence import Evidence, Now
-from snapshot.model import REFERENCE, Verdict
+from snapshot.model import REFERENCE
 from snapshot.plan import KernelPlan, Plan, both_kinds, narrow
 from snapshot.resolve import Baseline, Shape, against, named_environment, resolve
+from snapshot.result import Verdict
 from snapshot.runners.engines.file import SUBJECT, read_outputs
 from snapshot.runners.observe import Progress, Rows, observe, silent
 from snapshot.runners.rerun import Rerun

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
+from snapshot.difference import RowErrors
 from snapshot.metrics.nonfinite import NonFinite, nonfinite
-from snapshot.model import Array, RowErrors
+from snapshot.model import Array
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from snapshot.model import Result, Verdict
 from snapshot.report.markdown import worst_first
 from snapshot.report.plain import visible
+from snapshot.result import Result, Verdict
 from snapshot.verification import Verification
 
 SHOWN = 10

@@ -15,8 +15,9 @@ from snapshot.calibrate import POWER
 from snapshot.commands.audit import Audit
 from snapshot.detection import METRIC, OWN, SCENARIOS, Cell, Detection, Loosest, loosest
 from snapshot.kernel_detection import Exposure, KernelDetection
-from snapshot.model import Json, Verdict
+from snapshot.model import Json
 from snapshot.report.plain import visible
+from snapshot.result import Verdict
 
 _SHOWN = 6  # missed cases named a scenario
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from snapshot.difference import Step
 from snapshot.metrics.words import word_diff
-from snapshot.model import Result, Step, Verdict
 from snapshot.report.attribution import attribution_lines
 from snapshot.report.finding import finding_line
 from snapshot.report.plain import QUOTE, visible
+from snapshot.result import Result, Verdict
 from snapshot.verification import Held, Verification
 
 

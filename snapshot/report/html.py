@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from snapshot import __version__
+from snapshot.attribution import Attribution
+from snapshot.difference import RowErrors, Step
 from snapshot.kernel_model import Computed, KernelResult
 from snapshot.metrics.words import Run, word_diff
-from snapshot.model import Attribution, Json, Result, RowErrors, Step, Verdict
+from snapshot.model import Json
 from snapshot.report.attribution import WAYS, moved
 from snapshot.report.finding import sentence
 from snapshot.report.page import (
@@ -25,6 +27,7 @@ from snapshot.report.page import (
     words,
 )
 from snapshot.report.plain import visible
+from snapshot.result import Result, Verdict
 from snapshot.verification import Verification
 
 STATUSES = (

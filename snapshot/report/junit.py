@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from xml.sax.saxutils import escape, quoteattr
 
-from snapshot.model import Result, Verdict
 from snapshot.report.attribution import attribution_lines
 from snapshot.report.finding import sentence
 from snapshot.report.plain import visible
+from snapshot.result import Result, Verdict
 from snapshot.verification import Held, Verification
 
 # What XML 1.0 cannot hold, not even as a reference.

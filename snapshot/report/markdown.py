@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from snapshot.metrics.words import word_diff
-from snapshot.model import Result, Verdict
 from snapshot.report.attribution import attribution_lines
 from snapshot.report.excerpt import around_first
 from snapshot.report.fence import code, fence, fit
 from snapshot.report.finding import sentence
 from snapshot.report.html import STATUSES
 from snapshot.report.plain import visible
+from snapshot.result import Result, Verdict
 from snapshot.verification import Verification
 
 SUMMARY = 1024 * 1024

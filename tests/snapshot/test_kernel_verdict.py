@@ -12,7 +12,8 @@ import pytest
 from snapshot.errors import DamagedGolden, RunError
 from snapshot.kernel_policy import Bounds, KernelRule, KernelStrictness, within
 from snapshot.kernel_verdict import judge_alone, judge_kernel
-from snapshot.model import Fingerprint, RecordedFingerprint, Verdict
+from snapshot.model import Fingerprint, RecordedFingerprint
+from snapshot.result import Verdict
 from tests.snapshot.builders import rule
 from tests.snapshot.kernel_builders import HERE, SUITE, evidence, golden, observe, right, truth
 
