@@ -18,8 +18,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from snapshot.commands.now import of_engine
 from snapshot.config import load
+from snapshot.inquiry import of_engine
 from snapshot.model import REFERENCE, Observation
 from snapshot.plan import Plan, plans
 from snapshot.resolve import resolve

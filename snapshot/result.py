@@ -38,6 +38,10 @@ _PASSING = frozenset(
 )
 
 
+UNKNOWN_ENVIRONMENT = "unknown environment"
+"""What people are told where no fingerprint is known."""
+
+
 @dataclass(frozen=True)
 class Result:
     """The verdict on one case and what it rests on.
@@ -78,6 +82,11 @@ class Result:
     attribution: Attribution | None = None
     steps: tuple[Step, ...] = ()
     rows: RowErrors | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it ran, or else what it was held to, for people."""
+        return self.slug or self.golden_slug or UNKNOWN_ENVIRONMENT
 
 
 @dataclass(frozen=True)

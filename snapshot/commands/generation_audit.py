@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 
 from snapshot.admission import same_arrays
 from snapshot.calibrate import power
-from snapshot.commands.now import of_engine, of_reference
 from snapshot.config import Config
 from snapshot.detection import ASKED, ENGINE, METRIC, OTHER, OWN, Cell, Detection
 from snapshot.errors import GoldensError, RunError
 from snapshot.evidence import Evidence, Now
+from snapshot.inquiry import of_engine, of_reference
 from snapshot.metrics.text import NotScorable, rouge_l
 from snapshot.model import REFERENCE, Fingerprint, Observation
 from snapshot.plan import Plan

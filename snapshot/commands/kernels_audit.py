@@ -63,7 +63,7 @@ def audit_kernels(
             if isinstance(ran, NotRun):
                 continue
             own = suite.policy.tolerance
-            strict = KernelStrictness(own, tolerance=own)
+            strict = KernelStrictness(own, suite=own)
             result = judge_alone(_evidence(suite, fault, key, ran, strict))
             let_through: dict[str, tuple[str, ...]] = {}
             for candidate in suite.candidates if result is not None else ():

@@ -35,8 +35,7 @@ def to_annotations(verification: Verification) -> str:
 
 
 def _message(result: Result) -> str:
-    where = result.slug or result.golden_slug or "unknown environment"
-    return f"{result.headline} [{result.suite} at {where}]"
+    return f"{result.headline} [{result.suite} at {result.place}]"
 
 
 def _commands(kind: str, found: list[tuple[str, str]]) -> Iterator[str]:

@@ -31,7 +31,7 @@ def to_junit(verification: Verification) -> str:
 
 
 def _suite(held: Held) -> str:
-    name = f"{held.suite} {held.subject} on {held.slug or 'unknown environment'}"
+    name = f"{held.suite} {held.subject} on {held.place}"
     name += ", did it move?" if held.own else ""
     results = held.results
     counts = (

@@ -64,7 +64,7 @@ def _table(verification: Verification) -> Iterator[str]:
     yield f"|---|---|{'--:|' * len(names)}"
     for held in verification.held:
         counts = Counter(result.verdict.value for result in held.results)
-        where = f"{held.suite} {held.subject} {held.slug or 'unknown environment'}"
+        where = f"{held.suite} {held.subject} {held.place}"
         where += ", did it move?" if held.own else ""
         golden = "its own" if held.baseline.exact else code(f"{held.baseline.slug}")
         if held.baseline.slug is None:
@@ -75,10 +75,9 @@ def _table(verification: Verification) -> Iterator[str]:
 
 def _case(result: Result) -> str:
     name = result.verdict.value
-    where = result.slug or result.golden_slug or "unknown environment"
     parts = [
         f"{_MARKS[_TONES[name]]} **{name}** {code(result.case)} of {code(result.suite)} "
-        f"at {code(where)}"
+        f"at {code(result.place)}"
     ]
     if result.headline:
         parts.append(code(result.headline, _LONGEST))
