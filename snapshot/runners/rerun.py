@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
 
 from snapshot.errors import GoldensError
 from snapshot.model import GenerationCase, Observation
@@ -42,15 +41,10 @@ class Rerun:
     def __enter__(self) -> Rerun:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for worker in self._workers.values():
             if isinstance(worker, Worker):
-                worker.__exit__(kind, error, trace)
+                worker.close()
 
     def worker(self, dtype: str) -> Worker:
         """The reference in a dtype.

@@ -88,12 +88,7 @@ class OpenAI:
     def __init__(self, config: EngineConfig, plan: Plan, client: Client | None = None) -> None:
         config.known_options()
         self._config = config
-        self._client = client or Client(
-            config.required_url(),
-            key=config.api_key(),
-            timeout=config.timeout,
-            retries=config.retries,
-        )
+        self._client = client or Client.of(config, config.required_url())
         self._listing: Listing = read_listing(self._client, config)
         self._form: Form | None = None
         self._cannot: dict[str, str] = {}

@@ -36,10 +36,7 @@ class SGLang:
         config.known_options()
         self._config = config
         root = config.required_url().removesuffix("/v1")
-        key = config.api_key()
-        self._client = client or Client(
-            root, key=key, timeout=config.timeout, retries=config.retries
-        )
+        self._client = client or Client.of(config, root)
         self._listing = read_listing(self._client, config, path="v1/models")
         self._cannot: dict[str, str] = {}
 
