@@ -12,10 +12,10 @@ from snapshot.kernel_verdict import KernelEvidence, judge_kernel
 from snapshot.names import safe_name
 from snapshot.plan import KernelPlan, narrow
 from snapshot.policy import allowed
+from snapshot.progress import Progress
 from snapshot.resolve import Baseline, against, resolve
 from snapshot.result import Result
 from snapshot.runners.kernel_worker import KernelWorker
-from snapshot.runners.observe import Progress
 from snapshot.shelf import environment, golden
 from snapshot.store import Store
 from snapshot.verification import Held, expiry

@@ -12,8 +12,9 @@ from snapshot.commands.kernels_record import record_kernels
 from snapshot.config import Config
 from snapshot.model import REFERENCE, Observation
 from snapshot.plan import Plan, both_kinds, narrow
+from snapshot.progress import Progress, silent
 from snapshot.recording import Recorded, target, write_goldens
-from snapshot.runners.observe import Progress, complete, observe, silent
+from snapshot.runners.observe import complete, observe
 from snapshot.runners.worker import Worker
 from snapshot.store import Store
 from snapshot.suite import Group

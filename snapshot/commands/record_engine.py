@@ -21,10 +21,11 @@ from snapshot.engineconfig import EngineConfig
 from snapshot.errors import UsageError
 from snapshot.model import Golden, Json, Observation
 from snapshot.plan import Plan, plans
+from snapshot.progress import Progress, silent
 from snapshot.recording import Recorded, target
 from snapshot.resolve import Baseline
 from snapshot.runners.engines import open_engine
-from snapshot.runners.observe import Progress, complete, silent
+from snapshot.runners.observe import complete
 from snapshot.store import Store
 from snapshot.verification import Run
 

@@ -20,9 +20,9 @@ from snapshot.config import Suite
 from snapshot.errors import RunError
 from snapshot.fingerprint import Readings, build
 from snapshot.model import Array, Fingerprint, Generated, GenerationCase, Json, Observation
-from snapshot.probe import probe
 from snapshot.runners import weights
 from snapshot.runners.forcing import Forcing
+from snapshot.runners.probe import probe
 from snapshot.suite import Group
 
 _NO_ADAPTER = "__base__"

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from snapshot.errors import GoldensError
 from snapshot.model import GenerationCase, Observation
 from snapshot.plan import Plan
-from snapshot.runners.observe import Progress, observe
+from snapshot.progress import Progress
+from snapshot.runners.observe import observe
 from snapshot.runners.worker import Worker
 from snapshot.suite import Group
 

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapshot.commands.audit import Audit
 from snapshot.detection import (
     ASKED,
     ENGINE,
@@ -26,6 +25,7 @@ from snapshot.detection import (
     loosest,
 )
 from snapshot.difference import Distance
+from snapshot.outcomes.audit import Audit
 from snapshot.report.audit import as_json_text, outcome, print_audit
 from snapshot.result import Verdict
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from snapshot.commands.generation_audit import _as_engine, _score
-from snapshot.commands.status import SuiteStatus, status
+from snapshot.commands.status import status
 from snapshot.config import Config, load
 from snapshot.difference import Distance
 from snapshot.history import remember
 from snapshot.model import Golden, RecordedFingerprint
+from snapshot.outcomes.status import SuiteStatus
 from snapshot.plan import plans
 from snapshot.resolve import Baseline
 from snapshot.result import Result, Verdict
