@@ -25,7 +25,6 @@ from snapshot.commands.record import record
 from snapshot.commands.verify import Request, verify
 from snapshot.config import find, load
 from snapshot.errors import GoldensError, UsageError
-from snapshot.git import Repository
 from snapshot.model import Json
 from snapshot.report.annotations import to_annotations
 from snapshot.report.changes.markdown import COMMENT, to_markdown
@@ -33,6 +32,7 @@ from snapshot.report.fence import fence
 from snapshot.report.formats import FORMATS
 from snapshot.report.markdown import SUMMARY
 from snapshot.report.plain import visible
+from snapshot.repository import Repository
 
 MARK = "<!-- goldens diff -->"
 """First line of our comment: by it the next run finds and updates it."""

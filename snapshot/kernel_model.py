@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from snapshot.model import Observation, Result, RowErrors
+from snapshot.difference import RowErrors
+from snapshot.model import Observation
+from snapshot.result import Result
 
 DECODE = "grouped-decode"
 """The kind of suite; also what stands in its case files."""

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, fields, replace
 
 from grouped_decode.case import Case
 
+from snapshot.difference import Finding
 from snapshot.errors import ConfigError
 from snapshot.kernel_model import Computed
-from snapshot.model import Finding, Fingerprint
-from snapshot.policy import Allowance, Policy, Rule, allowed, check_rules, only
+from snapshot.model import Fingerprint
+from snapshot.policy import Allowance, Rule, allowed, only, require_matches, require_one
 
 REL_L2 = {"float32": 1e-5, "float16": 1e-3, "bfloat16": 5e-3}
 LSE_ABS = {"float32": 1e-5, "float16": 1e-3, "bfloat16": 1e-3}
@@ -180,14 +181,14 @@ class KernelStrictness:
 
     Attributes:
         bounds: the suite's, loosened by `relaxed`.
-        tolerance: the suite's own.
+        suite: the suite's own bounds.
     """
 
     bounds: Bounds = field(default_factory=Bounds)
     relaxed: tuple[KernelRule, ...] = ()
     quarantine: Rule | None = None
     expired: tuple[Rule, ...] = ()
-    tolerance: Bounds = field(default_factory=Bounds)
+    suite: Bounds = field(default_factory=Bounds)
 
     def needed(self, computed: Computed) -> tuple[KernelRule, ...]:
         """Those of `relaxed` without which a kernel's figures would exceed a bound."""
@@ -195,7 +196,7 @@ class KernelStrictness:
 
     def _without(self, rule: KernelRule) -> Bounds:
         loosened = [name for name in _NAMES if getattr(rule.bounds, name) is not None]
-        return replace(self.bounds, **{name: getattr(self.tolerance, name) for name in loosened})
+        return replace(self.bounds, **{name: getattr(self.suite, name) for name in loosened})
 
 
 _NAMES = tuple(bound.name for bound in fields(Bounds))
@@ -227,7 +228,7 @@ def kernel_strictness(
         relaxed=tuple(rule for rule in live if rule in rules.values()),
         quarantine=only([rule for rule in held if not rule.expired(day)], case),
         expired=tuple(rule for rule in (*covering, *held) if rule.expired(day)),
-        tolerance=policy.tolerance,
+        suite=policy.tolerance,
     )
 
 
@@ -238,8 +239,9 @@ def check_kernel_rules(policy: KernelPolicy, cases: Sequence[str]) -> None:
     Raises:
         ConfigError: naming the rule or the two.
     """
-    notes = tuple(Allowance(e.where, e.case, "not-run", e.reason) for e in policy.not_run)
-    check_rules(Policy(quarantine=policy.quarantine, allow=(*policy.allow, *notes)), cases)
+    require_matches([*policy.relax, *policy.quarantine, *policy.allow, *policy.not_run], cases)
+    for alike in (policy.quarantine, *(_setting(policy.relax, name) for name in _NAMES)):
+        require_one(alike, cases)
     for entry in policy.allow:
         covered = [case for case in cases if fnmatch.fnmatchcase(case, entry.case)]
         if entry.finding == ZERO_LENGTH and not any(0 in Case.parse(c).lengths for c in covered):
@@ -249,8 +251,6 @@ def check_kernel_rules(policy: KernelPolicy, cases: Sequence[str]) -> None:
                 expected="a glob that covers a case with a sequence of length 0, such as *-ragged*",
                 got=entry.case,
             )
-    for name in _NAMES:
-        check_rules(Policy(quarantine=tuple(_setting(policy.relax, name))), cases)
 
 
 def _setting(rules: Iterable[KernelRule], bound: str) -> list[KernelRule]:

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 
 from snapshot import payload
 from snapshot.admission import NONFINITE
+from snapshot.difference import Finding
 from snapshot.errors import GoldensError, StoreError
-from snapshot.fingerprint import numeric_mode_warning
+from snapshot.findings import changed_components, failure, other_workload, standing_notes
 from snapshot.kernel_model import (
     OUT,
     Computed,
@@ -26,8 +27,9 @@ from snapshot.kernel_model import (
     Moved,
 )
 from snapshot.kernel_policy import KernelStrictness, excesses, numbered, row_name
-from snapshot.model import Finding, Fingerprint, Golden, RecordedFingerprint, Verdict
+from snapshot.model import Fingerprint, Golden, RecordedFingerprint
 from snapshot.quarantine import quarantined
+from snapshot.result import Verdict
 
 GROWN = 1.1
 """An error this many times the recorded one has grown. Rounding alone moves a worst row's error
@@ -97,9 +99,7 @@ def _strictly(e: KernelEvidence) -> KernelResult:
 
 
 def _failed(e: KernelEvidence, headline: str, error: GoldensError) -> KernelResult:
-    check = "golden" if isinstance(error, StoreError) else "run"
-    finding = Finding(check, error.what, error.where, error.expected, error.got)
-    return _result(e, Verdict.ERROR, headline, [finding])
+    return _result(e, Verdict.ERROR, headline, [failure(error)])
 
 
 # ------------------------------------------------------- the rules, in their order
@@ -110,21 +110,8 @@ def _invalid(
 ) -> KernelResult | None:
     if golden is None:
         return None
-    then, now = golden.observation.workload or {}, candidate.workload or {}
-    changed = sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
-    if not changed:
-        return None
-    findings = [
-        Finding(
-            "workload",
-            f"the {name} are not those that were recorded",
-            expected=then.get(name),
-            got=now.get(name),
-        )
-        for name in changed
-    ]
-    what = f"{' and '.join(changed)} changed since the recording, so nothing was compared"
-    return _result(e, Verdict.INVALID, what, findings)
+    changed = changed_components(golden.observation.workload or {}, candidate.workload or {})
+    return _result(e, Verdict.INVALID, *other_workload(changed)) if changed else None
 
 
 def _nonfinite(
@@ -218,10 +205,7 @@ def _grown(now: Computed, then: Computed) -> list[Finding]:
 
 
 def _notes(e: KernelEvidence) -> tuple[str, ...]:
-    notes = [f"rule expired on {r.expires}: {r.where}, {r.owner}" for r in e.strictness.expired]
-    if e.here is not None and e.recorded is not None:
-        warning = numeric_mode_warning(e.recorded.fingerprint, e.here)
-        notes += [warning] if warning else []
+    notes = standing_notes(e.strictness.expired, e.recorded, e.here)
     if isinstance(e.candidate, GoldensError):
         return tuple(notes)
     computed = e.candidate.output

@@ -1,12 +1,15 @@
-"""Writing what was observed into the store: the environment, then its goldens."""
+"""Writing what was observed into a store: which one, the environment, then its goldens."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from snapshot import __version__
+from snapshot.errors import UsageError
 from snapshot.model import Fingerprint, Golden, Json, Observation, RecordedFingerprint
 from snapshot.store import Change, Store
 
@@ -30,6 +33,44 @@ class Recorded:
     calibration: Mapping[str, Json]
     refused: Mapping[str, str] = field(default_factory=dict)
     not_run: Mapping[str, str] = field(default_factory=dict)
+
+
+def target(store: Path, pending: Path | None, *, update_in_ci: bool) -> Store:
+    """The store that recording writes into.
+
+    Args:
+        store: the folder of the goldens.
+        pending: write there instead.
+        update_in_ci: whether a CI job may write into the goldens themselves.
+
+    Raises:
+        UsageError: this is a CI job, or the pending folder overlaps the goldens.
+    """
+    if pending is not None and _overlap(pending, store):
+        raise UsageError(
+            "pending goldens lie outside the goldens",
+            where=f"--pending {pending}",
+            expected=f"a folder that is not in {store}, nor around it",
+            got=str(pending.resolve()),
+        )
+    if _in_ci() and pending is None and not update_in_ci:
+        raise UsageError(
+            "goldens are not recorded in CI",
+            where="the environment variable CI is set",
+            expected="a run that changes nothing",
+            hint="record into an artifact with --pending DIR, or ask for it with --update-in-ci",
+        )
+    return Store(store if pending is None else pending)
+
+
+def _in_ci() -> bool:
+    """Whether this is a CI job: the variable CI is set to anything but a no."""
+    return os.environ.get("CI", "").lower() not in ("", "0", "false", "no")
+
+
+def _overlap(a: Path, b: Path) -> bool:
+    a, b = a.resolve(), b.resolve()
+    return a.is_relative_to(b) or b.is_relative_to(a)
 
 
 def write_goldens(

@@ -17,9 +17,9 @@ from snapshot.names import safe_name
 from snapshot.payload import compare, trimmed
 from snapshot.plan import KernelPlan
 from snapshot.policy import allowed
+from snapshot.progress import Progress
 from snapshot.recording import Recorded, write_goldens
 from snapshot.runners.kernel_worker import KernelWorker, Ran
-from snapshot.runners.observe import Progress
 from snapshot.store import Change, Store
 
 _VERSIONS = ("torch", "triton")

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from snapshot.admission import refusals
+from snapshot.admission import refusals, refused
 from snapshot.calibrate import calibration
 from snapshot.commands.kernels_record import record_kernels
 from snapshot.config import Config
-from snapshot.errors import RecordRefused, UsageError
-from snapshot.model import (
-    REFERENCE,
-    Finding,
-    Observation,
-)
+from snapshot.model import REFERENCE, Observation
 from snapshot.plan import Plan, both_kinds, narrow
-from snapshot.recording import Recorded, write_goldens
-from snapshot.runners.observe import Progress, complete, observe, silent
+from snapshot.progress import Progress, silent
+from snapshot.recording import Recorded, target, write_goldens
+from snapshot.runners.observe import complete, observe
 from snapshot.runners.worker import Worker
 from snapshot.store import Store
 from snapshot.suite import Group
@@ -59,7 +54,7 @@ def record(
         RunError: a batch could not be run.
         StoreError: an existing golden is damaged; it is not overwritten.
     """
-    goldens, written = Store(config.store), target(config, pending, update_in_ci)
+    goldens, written = Store(config.store), target(config.store, pending, update_in_ci=update_in_ci)
     done: list[Recorded] = []
     generation, kernels = both_kinds(config, selectors, batch_size=batch_size, candidate=candidate)
     for plan in generation:
@@ -84,39 +79,6 @@ def record(
             progress=progress,
         )
     return done
-
-
-def target(config: Config, pending: Path | None, update_in_ci: bool) -> Store:
-    """The store that recording writes into.
-
-    Raises:
-        UsageError: this is a CI job, or the pending folder overlaps the goldens.
-    """
-    if pending is not None and _overlap(pending, config.store):
-        raise UsageError(
-            "pending goldens lie outside the goldens",
-            where=f"--pending {pending}",
-            expected=f"a folder that is not in {config.store}, nor around it",
-            got=str(pending.resolve()),
-        )
-    if _in_ci() and pending is None and not update_in_ci:
-        raise UsageError(
-            "goldens are not recorded in CI",
-            where="the environment variable CI is set",
-            expected="a run that changes nothing",
-            hint="record into an artifact with --pending DIR, or ask for it with --update-in-ci",
-        )
-    return Store(config.store if pending is None else pending)
-
-
-def _in_ci() -> bool:
-    """Whether this is a CI job: the variable CI is set to anything but a no."""
-    return os.environ.get("CI", "").lower() not in ("", "0", "false", "no")
-
-
-def _overlap(a: Path, b: Path) -> bool:
-    a, b = a.resolve(), b.resolve()
-    return a.is_relative_to(b) or b.is_relative_to(a)
 
 
 def _record(
@@ -204,19 +166,4 @@ def _admit(
         )
     ]
     if found:
-        raise refused(plan, found)
-
-
-def refused(plan: Plan, found: Sequence[Finding]) -> RecordRefused:
-    """The error that names these rows."""
-    shown = [
-        f"    {f.where}: {f.message}" + (f" (expected {f.expected}, got {f.got})" if f.got else "")
-        for f in found
-    ]
-    names = " or ".join(f'"{name}"' for name in sorted({f.check for f in found}))
-    return RecordRefused(
-        f"{len(found)} row(s) must not become goldens; nothing was written\n" + "\n".join(shown),
-        where=f"suite {plan.suite.name}",
-        hint=f"where it is legitimate: [[suites.{plan.suite.name}.allow]] with case, "
-        f"finding = {names} and reason",
-    )
+        raise refused(plan.suite.name, found)

@@ -13,18 +13,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from snapshot import __version__
-from snapshot.admission import UNSTABLE, refusals
+from snapshot.admission import UNSTABLE, refusals, refused
 from snapshot.commands.engine import Where, ask, baseline_of
-from snapshot.commands.record import refused, target
 from snapshot.config import Config
+from snapshot.difference import Finding
 from snapshot.engineconfig import EngineConfig
 from snapshot.errors import UsageError
-from snapshot.model import Finding, Golden, Json, Observation
+from snapshot.model import Golden, Json, Observation
 from snapshot.plan import Plan, plans
-from snapshot.recording import Recorded
+from snapshot.progress import Progress, silent
+from snapshot.recording import Recorded, target
 from snapshot.resolve import Baseline
 from snapshot.runners.engines import open_engine
-from snapshot.runners.observe import Progress, complete, silent
+from snapshot.runners.observe import complete
 from snapshot.store import Store
 from snapshot.verification import Run
 
@@ -53,7 +54,7 @@ def record_engine(config: Config, asked: Asked) -> list[Recorded]:
         RunError: the engine cannot be reached, or failed at a row.
         StoreError: an existing golden is damaged; it is not overwritten.
     """
-    written = target(config, asked.pending, asked.update_in_ci)
+    written = target(config.store, asked.pending, update_in_ci=asked.update_in_ci)
     return [_record(config, plan, asked, written) for plan in plans(config, asked.selectors)]
 
 
@@ -75,7 +76,7 @@ def _record(config: Config, plan: Plan, asked: Asked, written: Store) -> Recorde
         about = engine.about().provenance
     found = _faults(wanted, runs)
     if found:
-        raise refused(plan, found)
+        raise refused(suite, found)
     written.write_fingerprint(store.read_fingerprint(suite, slug))
     by = {"goldens": __version__, **{k: str(about[k]) for k in ("engine", "version") if k in about}}
     changes = {

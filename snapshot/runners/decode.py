@@ -34,8 +34,8 @@ from snapshot.metrics.movement import heat_map
 from snapshot.metrics.tensors import errors, lse_error, misplaced, norm, row_errors
 from snapshot.model import Array, Fingerprint, Observation
 from snapshot.predicate import NODEVICE
-from snapshot.probe import fingerprint, probe
 from snapshot.runners.causes import Conditions, Experiments
+from snapshot.runners.probe import fingerprint, probe
 from snapshot.runners.process import Answer
 from snapshot.store import blob
 

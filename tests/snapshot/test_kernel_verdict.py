@@ -12,7 +12,8 @@ import pytest
 from snapshot.errors import DamagedGolden, RunError
 from snapshot.kernel_policy import Bounds, KernelRule, KernelStrictness, within
 from snapshot.kernel_verdict import judge_alone, judge_kernel
-from snapshot.model import Fingerprint, RecordedFingerprint, Verdict
+from snapshot.model import Fingerprint, RecordedFingerprint
+from snapshot.result import Verdict
 from tests.snapshot.builders import rule
 from tests.snapshot.kernel_builders import HERE, SUITE, evidence, golden, observe, right, truth
 
@@ -210,7 +211,7 @@ def test_only_the_rules_that_were_needed_are_named() -> None:
     out[1] *= np.float16(1.004)
     rules = (relaxing(Bounds(rel_l2=0.01), "rel"), relaxing(Bounds(lse_abs=1.0), "lse"))
     strict = KernelStrictness(Bounds(rel_l2=0.01, max_abs=0.1, lse_abs=1.0), relaxed=rules)
-    strict = dataclasses.replace(strict, tolerance=Bounds(max_abs=0.1))
+    strict = dataclasses.replace(strict, suite=Bounds(max_abs=0.1))
     result = judge_kernel(evidence(observe(out), strictness=strict))
     assert result.verdict is Verdict.WITHIN and result.relaxed == ("rel",)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from snapshot.changes import ArrayChange, Changes, GoldenChange, Group, Reach
-from snapshot.model import Divergence
+from snapshot.difference import Divergence
 from snapshot.payload import DIGESTS, SAMPLE
 from snapshot.policy_change import PolicyChange
 from snapshot.report.html import count

@@ -15,8 +15,9 @@ from snapshot.cli import main
 from snapshot.commands.verify import Request, verify
 from snapshot.config import Config, load
 from snapshot.errors import UsageError
-from snapshot.model import Golden, Identity, Verdict
+from snapshot.model import Golden, Identity
 from snapshot.plan import plans
+from snapshot.result import Verdict
 from snapshot.shelf import Shelf
 from snapshot.store import Store
 from snapshot.verification import Verification

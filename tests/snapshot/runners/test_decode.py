@@ -13,7 +13,7 @@ from snapshot.errors import ConfigError, GoldensError, RunError
 from snapshot.fingerprint import Cpu, Readings
 from snapshot.kernel_model import KernelObservation, Masked, NotRun
 from snapshot.kernel_verdict import judge_alone, judge_kernel
-from snapshot.model import Verdict
+from snapshot.result import Verdict
 from snapshot.runners import decode
 from snapshot.runners.decode import Decode
 from tests.snapshot.kernel_builders import evidence
