@@ -17,8 +17,16 @@ from snapshot.admission import NONFINITE
 from snapshot.difference import Finding
 from snapshot.errors import GoldensError, StoreError
 from snapshot.findings import changed_components, failure, other_workload, standing_notes
-from snapshot.kernel_model import OUT, Computed, KernelObservation, KernelResult, Misplaced, Moved
-from snapshot.kernel_policy import KernelStrictness, excesses, row_name
+from snapshot.kernel_model import (
+    OUT,
+    Computed,
+    KernelObservation,
+    KernelResult,
+    Masked,
+    Misplaced,
+    Moved,
+)
+from snapshot.kernel_policy import KernelStrictness, excesses, numbered, row_name
 from snapshot.model import Fingerprint, Golden, RecordedFingerprint
 from snapshot.quarantine import quarantined
 from snapshot.result import Verdict
@@ -116,16 +124,23 @@ def _nonfinite(
     # While recording there is no golden yet: the allowance alone decides.
     if NONFINITE in e.allowed and (recorded is None or now == then):
         return None
-    findings = [_misplaced(bad, "") for bad in now] or [_misplaced(bad, "golden ") for bad in then]
+    findings = [_misplaced(bad, computed.lengths) for bad in now]
+    findings = findings or [_misplaced(bad, computed.lengths, "golden ") for bad in then]
     causes = "".join(f"; {cause}" for cause in computed.causes)
     if NONFINITE in e.allowed:
         causes += "; not at the golden's places, and only those are allowed"
     return _result(e, Verdict.NONFINITE, findings[0].message + causes, findings)
 
 
-def _misplaced(bad: Misplaced, side: str) -> Finding:
+def _misplaced(bad: Misplaced, lengths: Sequence[int], side: str = "") -> Finding:
     values = "value" if bad.count == 1 else "values"
     what = f"{bad.count} non-finite {values} in {side}{bad.array}, first at {list(bad.first)}"
+    if bad.count > 1 and bad.sequences:
+        rows = f"{bad.rows} row{'s' * (bad.rows != 1)}"
+        elements = "every element of " if bad.whole and bad.array == OUT else ""
+        keys = ", without keys" if not any(lengths[i] for i in bad.sequences) else ""
+        what += f": {elements}{rows}, {numbered('sequence', bad.sequences)}{keys}, "
+        what += numbered("head", bad.heads)
     return Finding(NONFINITE, what, where=row_name(bad.first), got=bad.value)
 
 
@@ -163,18 +178,16 @@ def _within(
 
 def _moved(moved: Moved, recorded: Computed, computed: Computed) -> str:
     if not moved.rows:
-        which = "of the LSE alone" if recorded.lse != computed.lse else "of no row that is kept"
+        which = "of the LSE alone" if recorded.lse != computed.lse else "of no row's digest"
         return f"bits moved {which}"
     if moved.elements is None:
         how = f"in {moved.rows} of {moved.of_rows} rows"
-        over = f" in {moved.compared} sampled elements"
     else:
         total = 1
         for size in recorded.out.shape:
             total *= size
         how = f"in {moved.elements} of {total} elements, {moved.rows} of {moved.of_rows} rows"
-        over = ""
-    return f"bits moved {how}, up to {moved.ulp_max} ulp{over}"
+    return f"bits moved {how}, {moved.distance}"
 
 
 def _grown(now: Computed, then: Computed) -> list[Finding]:
@@ -196,12 +209,24 @@ def _notes(e: KernelEvidence) -> tuple[str, ...]:
     if isinstance(e.candidate, GoldensError):
         return tuple(notes)
     computed = e.candidate.output
+    if computed.masked is not None:
+        notes.append(_mask(computed.masked))
     if computed.lse is None:
         notes.append("not checked: the kernel gives no LSE")
     if computed.misplaced and NONFINITE in e.allowed:
         places = ", ".join(f"{bad.count} in {bad.array}" for bad in computed.misplaced)
         notes.append(f"masked by an allow entry, and not compared: non-finite values, {places}")
     return tuple(notes)
+
+
+def _mask(masked: Masked) -> str:
+    held = [f"{masked.nonfinite} non-finite"] * bool(masked.nonfinite)
+    held += [f"{masked.nonzero} other than zero"] * bool(masked.nonzero)
+    what = " and ".join(held) or "zeros alone"
+    return (
+        f"masked by an allow entry, and not compared: {numbered('sequence', masked.sequences)}, "
+        f"without keys; {masked.elements} values there, {what}"
+    )
 
 
 def _result(

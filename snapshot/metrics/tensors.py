@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from snapshot.kernel_model import Errors, LseError, Misplaced, Moved
+from snapshot.kernel_model import LSE, Errors, LseError, Misplaced, Moved
 from snapshot.metrics.ulp import bits, ulp_distance
 from snapshot.model import Array
 
@@ -102,8 +102,18 @@ def misplaced(name: str, array: Array, truth: Array) -> Misplaced | None:
         return None
     first = int(bad.argmax())
     places = hashlib.sha256(f"{bad.shape}".encode() + np.packbits(bad).tobytes()).hexdigest()
+    table = bad if name == LSE else bad.any(axis=-1)
+    held = np.argwhere(table)
     return Misplaced(
-        name, count, _coordinates(first, bad.shape), str(float(got.flat[first])), places
+        array=name,
+        count=count,
+        first=_coordinates(first, bad.shape),
+        value=str(float(got.flat[first])),
+        pattern=places,
+        rows=len(held),
+        sequences=tuple(int(i) for i in np.unique(held[:, 0])) if held.shape[1] else (),
+        heads=tuple(int(i) for i in np.unique(held[:, 1])) if held.shape[1] > 1 else (),
+        whole=bool(bad[table].all()),
     )
 
 

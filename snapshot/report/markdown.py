@@ -54,6 +54,16 @@ def _head(verification: Verification) -> Iterator[str]:
         yield f"> [!CAUTION]\n> A rule has expired: {code(rule, _LONGEST)}"
     if verification.held:
         yield "\n".join(_table(verification))
+    if matching := _matching_notes(results):
+        yield "Said of cases that match:\n\n" + matching
+
+
+def _matching_notes(results: Iterable[Result]) -> str:
+    """What was not checked or was masked there, though nothing differs: each note once."""
+    notes = Counter(
+        note for result in results if result.verdict is Verdict.MATCH for note in result.notes
+    )
+    return _list(f"{note} ({count} case{'s' * (count != 1)})" for note, count in notes.items())
 
 
 def _table(verification: Verification) -> Iterator[str]:

@@ -69,7 +69,9 @@ class KernelWorker:
         if self.problem is not None:
             return self.problem
         try:
-            ran: KernelObservation | NotRun = self._process.ask(key)
+            ran: KernelObservation | NotRun = self._process.ask(
+                (key, self._suite.policy.masks(key))
+            )
         except GoldensError as error:
             self._process.end()
             return error
