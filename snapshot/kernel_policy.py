@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import fnmatch
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 
@@ -98,13 +99,19 @@ def excesses(computed: Computed, bounds: Bounds) -> list[Finding]:
         found.append(
             Finding(
                 "lse_abs",
-                f"{row_name(lse.row)}: LSE {lse.abs:.3g} off, bound {limits.lse_abs:.3g}",
+                f"{row_name(lse.row)}: " + _lse_off(lse.abs, limits.lse_abs),
                 where=row_name(lse.row),
                 got=f"{lse.abs:.4g}",
                 allowed=f"{limits.lse_abs:.4g}",
             )
         )
     return found
+
+
+def _lse_off(gap: float, bound: float) -> str:
+    if gap == math.inf:
+        return "the LSE is finite where there is nothing to attend to: -inf belongs there"
+    return f"LSE {gap:.3g} off, bound {bound:.3g}"
 
 
 def row_name(row: tuple[int, ...]) -> str:

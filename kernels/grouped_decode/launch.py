@@ -20,6 +20,7 @@ from grouped_decode.tuning import (
     auto_split,
     choose_merge,
     choose_tiles,
+    fitted,
     invariant_merge,
     power_of_two,
     shortened,
@@ -90,13 +91,15 @@ def plan(args: Arguments) -> Plan:
         steps = WIDE_TILES.columns(shape) * (keys // WIDE_TILES.block_n)
         wide = steps >= 2 * device.units
     tiles = WIDE_TILES if wide else choose_tiles(device.arch, shape)
+    if not args.batch_invariant:
+        tiles = fitted(device.arch, tiles, shape, device.units, batch)
     if args.batch_invariant:
         split = tiles.invariant_split
     elif args.num_kv_splits is not None:
         split = max(1, -(-keys // (batch * args.num_kv_splits)))
     else:
         split = auto_split(shape, tiles, device.units, batch, keys)
-    tiles = shortened(tiles, split)
+    tiles = shortened(tiles, -(-min(split, -(-keys // batch)) // tiles.block_n))
     if INTERPRETED:
         merge = INTERPRETER_MERGE
     elif args.batch_invariant:
