@@ -17,7 +17,7 @@ from snapshot.names import safe_name
 from snapshot.payload import compare, trimmed
 from snapshot.plan import KernelPlan
 from snapshot.policy import allowed
-from snapshot.recording import Recorded, write_goldens
+from snapshot.recording import Recorded, Target, versions, write_goldens
 from snapshot.runners.kernel_worker import KernelWorker, Ran
 from snapshot.runners.observe import Progress
 from snapshot.store import Store
@@ -27,7 +27,7 @@ _VERSIONS = ("torch", "triton")
 
 def record_kernels(
     config: Config,
-    target: Store,
+    to: Target,
     plan: KernelPlan,
     *,
     dtype: str | None,
@@ -38,7 +38,7 @@ def record_kernels(
     """Records each candidate's results at each dtype; a case that is refused costs only itself.
 
     Args:
-        target: where to write: the store, or a folder of pending goldens.
+        to: where to write.
         repeat: runs of every case, each in a fresh process.
 
     Raises:
@@ -46,9 +46,8 @@ def record_kernels(
         StoreError: an existing golden is damaged; it is not overwritten.
         RunError: a candidate cannot be run at all.
     """
-    for damage in target.check([plan.suite.name]):
-        raise damage
-    existing = Store(config.store) if new_only else None
+    to.check(plan.suite.name)
+    existing = to.goldens if new_only else None
     for candidate in plan.suite.candidates:
         runs = _Runs(config.blob_budget)
         label = f"record {plan.suite.name} {candidate}"
@@ -64,7 +63,7 @@ def record_kernels(
                     for key, ran in worker.observe(every, advance):
                         runs.add(key, ran)
         for environment, chosen in zip(here, keys, strict=True):
-            yield _write(target, plan, candidate, environment, chosen, runs)
+            yield _write(to, plan, candidate, environment, chosen, runs)
 
 
 def _wanted(
@@ -101,7 +100,7 @@ class _Runs:
 
 
 def _write(
-    target: Store,
+    to: Target,
     plan: KernelPlan,
     candidate: str,
     here: Fingerprint,
@@ -125,14 +124,14 @@ def _write(
             refused[key] = str(why)
     subject = safe_name(candidate)
     done = write_goldens(
-        target,
+        to,
         plan.suite.name,
         subject,
         here,
         rows,
         {subject: {"repeats": _floor(rows, runs)}},
         whole=plan.whole,
-        versions=_VERSIONS,
+        by=versions(here, _VERSIONS),
     )
     return replace(done, refused=refused, not_run=not_run)
 

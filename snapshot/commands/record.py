@@ -1,31 +1,17 @@
-"""``goldens record``: runs the reference and keeps what it gives."""
+"""``goldens record``: runs the reference and the kernels, and keeps what they give."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
-from snapshot.admission import refusals
-from snapshot.calibrate import calibration
+from snapshot.commands.generation_record import record_generation
 from snapshot.commands.kernels_record import record_kernels
 from snapshot.config import Config
-from snapshot.errors import RecordRefused, UsageError
-from snapshot.model import (
-    REFERENCE,
-    Finding,
-    Observation,
-)
+from snapshot.model import REFERENCE
 from snapshot.plan import Plan, both_kinds, narrow
-from snapshot.recording import Recorded, write_goldens
-from snapshot.runners.observe import Progress, complete, observe, silent
-from snapshot.runners.worker import Worker
-from snapshot.store import Store
-from snapshot.suite import Group
-
-_Run = Mapping[str, Observation]
-_VERSIONS = ("torch", "transformers", "peft")
+from snapshot.recording import Recorded, target
+from snapshot.runners.observe import Progress, silent
 
 
 def record(
@@ -59,7 +45,7 @@ def record(
         RunError: a batch could not be run.
         StoreError: an existing golden is damaged; it is not overwritten.
     """
-    goldens, written = Store(config.store), target(config, pending, update_in_ci)
+    to = target(config, pending, update_in_ci=update_in_ci)
     done: list[Recorded] = []
     generation, kernels = both_kinds(config, selectors, batch_size=batch_size, candidate=candidate)
     for plan in generation:
@@ -68,15 +54,17 @@ def record(
         def wanted(slug: str, plan: Plan = plan) -> frozenset[str]:
             if not new_only:
                 return plan.chosen
-            return plan.chosen - set(goldens.cases(plan.suite.name, slug, REFERENCE))
+            return plan.chosen - set(to.goldens.cases(plan.suite.name, slug, REFERENCE))
 
         sizes = narrow(suite, "batch_sizes", suite.batch_sizes, batch_size)
         for name in narrow(suite, "dtype", suite.dtypes, dtype):
-            done += _record(written, plan, name, sizes, repeat, wanted, progress)
+            done += record_generation(
+                to, plan, name, sizes, wanted, repeat=repeat, progress=progress
+            )
     for kernel_plan in kernels:
         done += record_kernels(
             config,
-            written,
+            to,
             kernel_plan,
             dtype=dtype,
             new_only=new_only,
@@ -84,139 +72,3 @@ def record(
             progress=progress,
         )
     return done
-
-
-def target(config: Config, pending: Path | None, update_in_ci: bool) -> Store:
-    """The store that recording writes into.
-
-    Raises:
-        UsageError: this is a CI job, or the pending folder overlaps the goldens.
-    """
-    if pending is not None and _overlap(pending, config.store):
-        raise UsageError(
-            "pending goldens lie outside the goldens",
-            where=f"--pending {pending}",
-            expected=f"a folder that is not in {config.store}, nor around it",
-            got=str(pending.resolve()),
-        )
-    if _in_ci() and pending is None and not update_in_ci:
-        raise UsageError(
-            "goldens are not recorded in CI",
-            where="the environment variable CI is set",
-            expected="a run that changes nothing",
-            hint="record into an artifact with --pending DIR, or ask for it with --update-in-ci",
-        )
-    return Store(config.store if pending is None else pending)
-
-
-def _in_ci() -> bool:
-    """Whether this is a CI job: the variable CI is set to anything but a no."""
-    return os.environ.get("CI", "").lower() not in ("", "0", "false", "no")
-
-
-def _overlap(a: Path, b: Path) -> bool:
-    a, b = a.resolve(), b.resolve()
-    return a.is_relative_to(b) or b.is_relative_to(a)
-
-
-def _record(
-    store: Store,
-    plan: Plan,
-    dtype: str,
-    sizes: Sequence[int],
-    repeat: int,
-    wanted: Callable[[str], frozenset[str]],
-    progress: Progress,
-) -> list[Recorded]:
-    label = f"record {plan.suite.name} {dtype}"
-    for damage in store.check([plan.suite.name]):
-        raise damage  # before hours of work that could not be kept
-    with Worker(plan.suite, dtype) as worker:
-        here = [worker.fingerprint.at(size) for size in sizes]
-        keys = [wanted(environment.slug) for environment in here]
-        runs = [
-            plan.groups(size, plan.with_base_rows(chosen))
-            for size, chosen in zip(sizes, keys, strict=True)
-        ]
-        orders = [
-            [group.reversed() for group in run] if size > 1 else []
-            for run, size in zip(runs, sizes, strict=True)
-        ]
-        with progress(label, _rows([*runs, *orders])) as advance:
-            first = [complete(observe(worker, run, advance)) for run in runs]
-            ordered = [complete(observe(worker, run, advance)) for run in orders]
-    repeats = []
-    for number in range(2, repeat + 1):
-        with (
-            Worker(plan.suite, dtype) as worker,
-            progress(f"{label}, run {number}, in a fresh process", _rows(runs)) as advance,
-        ):
-            # Backwards: a row that depends on the batch before it does not repeat.
-            repeats.append([complete(observe(worker, run[::-1], advance)) for run in runs])
-    # In float32 no row may depend on its neighbours. Half precision may: that is rounding.
-    _admit(plan, sizes, first, repeats, ordered if dtype == "float32" else [{}] * len(sizes))
-    done = []
-    for i, environment in enumerate(here):
-        noise = calibration(
-            plan.cases,
-            first[i],
-            repeats=[run[i] for run in repeats],
-            orders=[ordered[i]] if ordered[i] else [],
-            batch_sizes=[run for j, run in enumerate(first) if j != i],
-        )
-        rows = [first[i][case.key] for case in plan.cases if case.key in keys[i]]
-        done.append(
-            write_goldens(
-                store,
-                plan.suite.name,
-                REFERENCE,
-                environment,
-                rows,
-                noise,
-                whole=plan.whole,
-                versions=_VERSIONS,
-            )
-        )
-    return done
-
-
-def _rows(runs: Sequence[Sequence[Group]]) -> int:
-    return sum(len(group.rows) for run in runs for group in run)
-
-
-def _admit(
-    plan: Plan,
-    sizes: Sequence[int],
-    first: Sequence[_Run],
-    repeats: Sequence[Sequence[_Run]],
-    ordered: Sequence[_Run],
-) -> None:
-    """Raises `RecordRefused` where any row must not become a golden."""
-    found = [
-        replace(finding, where=f"{finding.where} at batch size {size}")
-        for i, size in enumerate(sizes)
-        for finding in refusals(
-            [case for case in plan.cases if case.key in first[i]],
-            first[i],
-            repeats=[run[i] for run in repeats],
-            reordered=ordered[i] or None,
-            allow=plan.suite.policy.allow,
-        )
-    ]
-    if found:
-        raise refused(plan, found)
-
-
-def refused(plan: Plan, found: Sequence[Finding]) -> RecordRefused:
-    """The error that names these rows."""
-    shown = [
-        f"    {f.where}: {f.message}" + (f" (expected {f.expected}, got {f.got})" if f.got else "")
-        for f in found
-    ]
-    names = " or ".join(f'"{name}"' for name in sorted({f.check for f in found}))
-    return RecordRefused(
-        f"{len(found)} row(s) must not become goldens; nothing was written\n" + "\n".join(shown),
-        where=f"suite {plan.suite.name}",
-        hint=f"where it is legitimate: [[suites.{plan.suite.name}.allow]] with case, "
-        f"finding = {names} and reason",
-    )

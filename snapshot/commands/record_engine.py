@@ -12,20 +12,18 @@ import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from snapshot import __version__
 from snapshot.admission import UNSTABLE, refusals
 from snapshot.commands.engine import Where, ask, baseline_of
-from snapshot.commands.record import refused, target
+from snapshot.commands.generation_record import refused
 from snapshot.config import Config
 from snapshot.engineconfig import EngineConfig
 from snapshot.errors import UsageError
-from snapshot.model import Finding, Golden, Json, Observation
+from snapshot.model import Finding, Json, Observation
 from snapshot.plan import Plan, plans
-from snapshot.recording import Recorded
+from snapshot.recording import Recorded, Target, target, write_goldens
 from snapshot.resolve import Baseline
 from snapshot.runners.engines import open_engine
 from snapshot.runners.observe import Progress, complete, silent
-from snapshot.store import Store
 from snapshot.verification import Run
 
 
@@ -53,12 +51,13 @@ def record_engine(config: Config, asked: Asked) -> list[Recorded]:
         RunError: the engine cannot be reached, or failed at a row.
         StoreError: an existing golden is damaged; it is not overwritten.
     """
-    written = target(config, asked.pending, asked.update_in_ci)
-    return [_record(config, plan, asked, written) for plan in plans(config, asked.selectors)]
+    to = target(config, asked.pending, update_in_ci=asked.update_in_ci)
+    return [record_plan(config, plan, asked, to) for plan in plans(config, asked.selectors)]
 
 
-def _record(config: Config, plan: Plan, asked: Asked, written: Store) -> Recorded:
-    store, name, suite = Store(config.store), asked.engine.name, plan.suite.name
+def record_plan(config: Config, plan: Plan, asked: Asked, to: Target) -> Recorded:
+    """As `record_engine`, for the selected cases of one suite."""
+    store, name, suite = to.goldens, asked.engine.name, plan.suite.name
     runs: list[dict[str, Observation]] = []
     about: Mapping[str, Json] = {}
     with contextlib.closing(open_engine(asked.engine, plan)) as engine:
@@ -76,14 +75,17 @@ def _record(config: Config, plan: Plan, asked: Asked, written: Store) -> Recorde
     found = _faults(wanted, runs)
     if found:
         raise refused(plan, found)
-    written.write_fingerprint(store.read_fingerprint(suite, slug))
-    by = {"goldens": __version__, **{k: str(about[k]) for k in ("engine", "version") if k in about}}
-    changes = {
-        key: written.write(Golden(suite, slug, name, row, by))
-        for key, row in runs[0].items()
-        if key in plan.chosen
-    }
-    return Recorded(suite, slug, name, changes, {})
+    done = write_goldens(
+        to,
+        suite,
+        name,
+        store.read_fingerprint(suite, slug).fingerprint,
+        [row for key, row in runs[0].items() if key in plan.chosen],
+        {},
+        whole=False,
+        by={k: str(about[k]) for k in ("engine", "version") if k in about},
+    )
+    return dataclasses.replace(done, calibration={})
 
 
 def _slug(baseline: Baseline, engine: EngineConfig) -> str:

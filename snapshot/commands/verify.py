@@ -17,6 +17,7 @@ from snapshot.errors import GoldensError, RunError, UsageError
 from snapshot.evidence import Evidence, Now
 from snapshot.model import REFERENCE, Verdict
 from snapshot.plan import KernelPlan, Plan, both_kinds, narrow
+from snapshot.recording import target
 from snapshot.resolve import Baseline, Shape, against, named_environment, resolve
 from snapshot.runners.engines.file import SUBJECT, read_outputs
 from snapshot.runners.observe import Progress, Rows, observe, silent
@@ -48,6 +49,7 @@ class Request:
     day: datetime.date = field(default_factory=datetime.date.today)
     progress: Progress = silent
     candidate: str | None = None
+    pending: Path | None = None
 
 
 def verify(config: Config, request: Request) -> Verification:
@@ -58,7 +60,7 @@ def verify(config: Config, request: Request) -> Verification:
         RunError: the reference cannot be run at all.
     """
     _consistent(request)
-    store = Store(config.store)
+    store = target(config, request.pending).goldens if request.pending else Store(config.store)
     selected, kernels = both_kinds(
         config, request.selectors, batch_size=request.batch_size, candidate=request.candidate
     )
@@ -107,6 +109,9 @@ def _consistent(request: Request) -> None:
         what, got = "--environment says where recorded outputs were made", "no --from, no --engine"
     elif request.environment is not None and request.against is not None:
         what, got = "two environments to be held to", "--environment and --against"
+    elif request.pending is not None and request.outputs is not None and request.attribute == NEVER:
+        what, got = "--pending keeps what the reference says", "--from and --attribute never"
+        expected = "--attribute auto or always"
     else:
         return
     raise UsageError(what, where="the command line", expected=expected, got=got)
