@@ -63,7 +63,6 @@ def of_engine(
     compared = _compared(evidences, keys)
     tokens = _tokens(evidences)
     free = rerun.free(dtype, size, compared)
-    here = rerun.worker(dtype).fingerprint.at(size)
     everything = _compared(evidences, evidences)
     forced = rerun.forced(dtype, size, everything, tokens)
     truth = _truth(rerun, everything, tokens, dtype, size)
@@ -77,7 +76,6 @@ def of_engine(
     found = {
         key: Now(
             golden_batch=free.get(key),
-            here=here,
             truth=truth.get(key),
             forced=forced.get(key),
             candidate_forced=scores.get(key),

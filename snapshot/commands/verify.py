@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -207,15 +207,17 @@ def _ask_about_outputs(
         return {}
     with Rerun(plan, request.progress) as rerun:
         try:
-            here = rerun.worker(identity.dtype).fingerprint.identity
+            here = rerun.worker(identity.dtype).fingerprint
         except GoldensError:
             if request.attribute == ALWAYS:
                 raise
             return {}
         size = identity.batch_size or 1
-        if request.attribute == AUTO and here.at(size) != identity:
+        here = here.at(size)
+        if request.attribute == AUTO and here.identity != identity:
             return {}
-        return of_engine(rerun, plan, evidences, keys, identity.dtype, size, scores)
+        now = of_engine(rerun, plan, evidences, keys, identity.dtype, size, scores)
+        return {key: replace(each, here=here) for key, each in now.items()}
 
 
 def _shapes(
