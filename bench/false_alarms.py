@@ -18,12 +18,14 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from snapshot.commands.now import of_engine
 from snapshot.config import load
-from snapshot.model import REFERENCE, Observation, Verdict
+from snapshot.inquiry import of_engine
+from snapshot.model import REFERENCE, Observation
 from snapshot.plan import Plan, plans
+from snapshot.progress import silent
 from snapshot.resolve import resolve
-from snapshot.runners.observe import observe, silent
+from snapshot.result import Verdict
+from snapshot.runners.observe import observe
 from snapshot.runners.rerun import Rerun
 from snapshot.runners.worker import Worker
 from snapshot.store import Store

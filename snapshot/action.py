@@ -28,7 +28,6 @@ from snapshot.commands.review import DEFAULT
 from snapshot.commands.verify import Request, verify
 from snapshot.config import find, load
 from snapshot.errors import GoldensError, UsageError
-from snapshot.git import Repository
 from snapshot.model import Json
 from snapshot.report.annotations import to_annotations
 from snapshot.report.changes.markdown import COMMENT, to_markdown
@@ -37,6 +36,7 @@ from snapshot.report.formats import FORMATS
 from snapshot.report.markdown import SUMMARY
 from snapshot.report.plain import visible
 from snapshot.report.recorded import print_offered
+from snapshot.repository import Repository
 
 MARK = "<!-- goldens diff -->"
 """First line of our comment: by it the next run finds and updates it."""

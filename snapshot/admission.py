@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from snapshot.difference import Finding
+from snapshot.errors import RecordRefused
 from snapshot.metrics.logprobs import distance
 from snapshot.metrics.nonfinite import nonfinite
-from snapshot.model import Array, Finding, GenerationCase, Observation
+from snapshot.model import Array, GenerationCase, Observation
 from snapshot.policy import Allowance, allowed
 
 SAME_AS_BASE = "same-as-base"
@@ -64,6 +66,21 @@ def refusals(
         accepted = allowed(allow, case.key)
         found += [fault for fault in faults if fault.check not in accepted]
     return found
+
+
+def refused(suite: str, found: Sequence[Finding]) -> RecordRefused:
+    """The error that names these rows of a suite."""
+    shown = [
+        f"    {f.where}: {f.message}" + (f" (expected {f.expected}, got {f.got})" if f.got else "")
+        for f in found
+    ]
+    names = " or ".join(f'"{name}"' for name in sorted({f.check for f in found}))
+    return RecordRefused(
+        f"{len(found)} row(s) must not become goldens; nothing was written\n" + "\n".join(shown),
+        where=f"suite {suite}",
+        hint=f"where it is legitimate: [[suites.{suite}.allow]] with case, "
+        f"finding = {names} and reason",
+    )
 
 
 def _nonfinite(row: Observation) -> Iterable[Finding]:

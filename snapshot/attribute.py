@@ -8,21 +8,14 @@ fault can be smaller than the drift, so the two are never read off their sum.
 
 from __future__ import annotations
 
+from snapshot.attribution import Attribution, GroupTest, Move
 from snapshot.calibrate import BATCH_SIZES, Floor, floor
 from snapshot.comparison import Comparison
 from snapshot.evidence import Evidence, Now
 from snapshot.fingerprint import differences
 from snapshot.metrics.logprobs import distance
-from snapshot.model import (
-    REFERENCE,
-    Attribution,
-    Fingerprint,
-    Golden,
-    GroupTest,
-    Move,
-    Observation,
-    Verdict,
-)
+from snapshot.model import REFERENCE, Fingerprint, Golden, Observation
+from snapshot.result import Verdict
 
 ENVIRONMENT = "environment"
 """The move from a golden to what the reference gives here and now in the same batch."""

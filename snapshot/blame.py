@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime
 import re
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from snapshot.errors import UsageError
+from snapshot.git import git
 from snapshot.policy import Rule
 
 
@@ -47,7 +48,6 @@ def _day(path: Path, line: int | None) -> datetime.date | None:
 def _git(path: Path, *arguments: str) -> bytes:
     """What git says in the folder of a file; nothing where it fails."""
     try:
-        done = subprocess.run(["git", *arguments], cwd=path.parent, capture_output=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
+        return git(path.parent, *arguments, seconds=30)
+    except UsageError:
         return b""
-    return b"" if done.returncode else done.stdout

@@ -17,13 +17,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from snapshot.difference import Divergence
 from snapshot.errors import ConfigError, StoreError
 from snapshot.fingerprint import differences
 from snapshot.kernel_model import Computed
 from snapshot.loosening import calibration_changes
 from snapshot.metrics.movement import Movement, movement
 from snapshot.metrics.tokens import divergence
-from snapshot.model import Array, Divergence, Generated, Golden, Identity, RecordedFingerprint
+from snapshot.model import Array, Generated, Golden, Identity, RecordedFingerprint
 from snapshot.policy_change import PolicyChange
 from snapshot.store.blobs import LazyArrays
 from snapshot.tree import Place

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from snapshot.calibrate import Floor
+from snapshot.difference import Distance, Divergence, Finding
 from snapshot.metrics.decoding import disagreement
 from snapshot.metrics.logprobs import CHOSEN, PROMPT, TOPK, compared, distance
 from snapshot.metrics.text import NotScorable, rouge_l
 from snapshot.metrics.tokens import divergence, stop_difference
-from snapshot.model import Distance, Divergence, Finding, Generated, Observation
+from snapshot.model import Generated, Observation
 from snapshot.policy import TextTolerance
 
 STOP = "stop"

@@ -9,7 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from snapshot.model import Distance, Verdict
+from snapshot.difference import Distance
+from snapshot.result import Verdict
 
 METRIC = "unicode-lcs"
 """ROUGE-L by Unicode words: it sees every script."""

@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from snapshot.attribution import GroupTest
 from snapshot.calibrate import Floor, floor, tie_margin
 from snapshot.comparison import Comparison
+from snapshot.difference import Finding
 from snapshot.errors import GoldensError, StoreError
 from snapshot.metrics.ties import gap, near_tie, tie_bound
-from snapshot.model import (
-    REFERENCE,
-    Finding,
-    Fingerprint,
-    Golden,
-    GroupTest,
-    Observation,
-    RecordedFingerprint,
-)
+from snapshot.model import REFERENCE, Fingerprint, Golden, Observation, RecordedFingerprint
 from snapshot.policy import LogprobTolerance, Strictness, Tolerance
 
 

@@ -62,7 +62,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Readings:
-    """All that `snapshot.probe` read.
+    """All that `snapshot.runners.probe` read.
 
     Attributes:
         backend: ``cuda``, ``rocm``, ``xpu``, ``mps`` or ``cpu``.

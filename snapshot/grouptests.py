@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from snapshot.attribution import GroupTest
 from snapshot.metrics.tokens import shared_steps
-from snapshot.model import BASE, Array, GenerationCase, GroupTest, Observation
+from snapshot.model import BASE, Array, GenerationCase, Observation
 from snapshot.statistics import bootstrap, detectable, holm, sign_flip
 
 STRENGTH, ERROR = "adapter strength", "error ratio"

@@ -18,7 +18,8 @@ from pathlib import Path
 from snapshot.config import Config
 from snapshot.errors import StoreError
 from snapshot.kernel_model import KernelResult
-from snapshot.model import Json, Observed, Result, Verdict
+from snapshot.model import Json
+from snapshot.result import Observed, Result, Verdict
 from snapshot.store.files import write_atomic
 from snapshot.verification import Verification
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from snapshot.model import Verdict
+from snapshot.result import Verdict
 
 
 @dataclass(frozen=True)

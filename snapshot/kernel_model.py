@@ -5,9 +5,11 @@ As in `snapshot.model`: nothing here computes, and torch is never imported.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from snapshot.model import Observation, Result, RowErrors
+from snapshot.difference import RowErrors
+from snapshot.model import Observation
+from snapshot.result import Result
 
 DECODE = "grouped-decode"
 """The kind of suite; also what stands in its case files."""
@@ -76,6 +78,9 @@ class Misplaced:
         first: coordinates of the first one in C order: (sequence, head, element).
         value: that value, as text.
         pattern: sha256 over the places, 64 hex digits: equal where all of them are.
+        rows: how many rows hold one (kept out of the files, as are the next three).
+        sequences, heads: in which of them those rows lie, ascending.
+        whole: whether every element of those rows is one.
     """
 
     array: str
@@ -83,6 +88,26 @@ class Misplaced:
     first: tuple[int, ...]
     value: str
     pattern: str
+    rows: int = field(default=0, compare=False)
+    sequences: tuple[int, ...] = field(default=(), compare=False)
+    heads: tuple[int, ...] = field(default=(), compare=False)
+    whole: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Masked:
+    """Rows of sequences without keys that an ``allow`` entry takes out of every comparison.
+
+    Attributes:
+        sequences: those without keys.
+        elements: values of `out` in their rows.
+        nonfinite, nonzero: how many of them are NaN or infinite, and finite but not zero.
+    """
+
+    sequences: tuple[int, ...]
+    elements: int
+    nonfinite: int
+    nonzero: int
 
 
 @dataclass(frozen=True)
@@ -99,6 +124,8 @@ class Computed:
         causes: for a result that is not right: what it depends on and must not (kept out of
             the files: no such result is recorded).
         rows: relative L2 error by sequence and head (kept out of the files too).
+        masked: rows that count for nothing above and hold in `out` and `lse` what the contract
+            says, so that a golden needs no mask of its own (kept out of the files too).
     """
 
     lengths: tuple[int, ...]
@@ -110,6 +137,7 @@ class Computed:
     misplaced: tuple[Misplaced, ...] = ()
     causes: tuple[str, ...] = ()
     rows: RowErrors | None = None
+    masked: Masked | None = None
 
 
 @dataclass(frozen=True)
@@ -129,9 +157,10 @@ class Moved:
 
     Attributes:
         elements: elements whose bits differ; None where the golden keeps only some rows.
-        rows: rows that hold one.
+        rows: rows that hold one, of all rows.
         of_rows: all rows.
-        compared: elements that the distances below are over, the finite ones.
+        sampled: rows that the golden keeps, which the distances below are over; None: all.
+        compared: elements of those, the finite ones.
         ulp_p50, ulp_max: median and largest distance, in units in the last place.
         row: the row with the largest.
     """
@@ -143,6 +172,17 @@ class Moved:
     ulp_p50: float
     ulp_max: int
     row: tuple[int, ...]
+    sampled: int | None = None
+
+    @property
+    def distance(self) -> str:
+        """``up to 2 ulp``, and over which rows where those are not all."""
+        if self.sampled is None:
+            return f"up to {self.ulp_max} ulp"
+        over = f"of {self.sampled} sampled row{'s' * (self.sampled != 1)}"
+        if self.rows and not self.ulp_max:
+            return f"how far is not known: no bit moved in any {over}"
+        return f"up to {self.ulp_max} ulp in the worst {over}"
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,18 @@ import fnmatch
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 
+from grouped_decode.case import Case
+
+from snapshot.difference import Finding
+from snapshot.errors import ConfigError
 from snapshot.kernel_model import Computed
-from snapshot.model import Finding, Fingerprint
-from snapshot.policy import Allowance, Policy, Rule, check_rules, only
+from snapshot.model import Fingerprint
+from snapshot.policy import Allowance, Rule, allowed, only, require_matches, require_one
 
 REL_L2 = {"float32": 1e-5, "float16": 1e-3, "bfloat16": 5e-3}
 LSE_ABS = {"float32": 1e-5, "float16": 1e-3, "bfloat16": 1e-3}
+ZERO_LENGTH = "zero-length"
+"""The finding of an ``allow`` entry that masks rows of sequences without keys."""
 BASELINE_RATIO, BASELINE_SLACK = 2.0, 1e-5
 
 
@@ -107,6 +113,17 @@ def row_name(row: tuple[int, ...]) -> str:
     return ", ".join(f"{name} {index}" for name, index in named) or "the whole"
 
 
+def numbered(noun: str, indices: Sequence[int]) -> str:
+    """``sequence 3``, ``heads 0 to 7`` or ``heads 0, 2 and 5``; long lists are cut."""
+    if len(indices) == 1:
+        return f"{noun} {indices[0]}"
+    if len(indices) > 2 and indices[-1] - indices[0] == len(indices) - 1:
+        return f"{noun}s {indices[0]} to {indices[-1]}"
+    shown, more = [str(i) for i in indices[:6]], len(indices) - 6
+    last = f"{more} more" if more > 0 else shown.pop()
+    return f"{noun}s {', '.join(shown)} and {last}"
+
+
 @dataclass(frozen=True)
 class KernelRule(Rule):
     """A ``relax`` entry of a kernel suite."""
@@ -140,6 +157,10 @@ class KernelPolicy:
     allow: tuple[Allowance, ...] = ()
     not_run: tuple[Exclusion, ...] = ()
 
+    def masks(self, case: str) -> bool:
+        """Whether rows of sequences without keys count for nothing in this case."""
+        return ZERO_LENGTH in allowed(self.allow, case)
+
     def excluded(self, case: str, subject: str, device: str) -> str | None:
         """Why a case is not to be run with a candidate on a device; None where it is."""
         return next(
@@ -160,14 +181,14 @@ class KernelStrictness:
 
     Attributes:
         bounds: the suite's, loosened by `relaxed`.
-        tolerance: the suite's own.
+        suite: the suite's own bounds.
     """
 
     bounds: Bounds = field(default_factory=Bounds)
     relaxed: tuple[KernelRule, ...] = ()
     quarantine: Rule | None = None
     expired: tuple[Rule, ...] = ()
-    tolerance: Bounds = field(default_factory=Bounds)
+    suite: Bounds = field(default_factory=Bounds)
 
     def needed(self, computed: Computed) -> tuple[KernelRule, ...]:
         """Those of `relaxed` without which a kernel's figures would exceed a bound."""
@@ -175,7 +196,7 @@ class KernelStrictness:
 
     def _without(self, rule: KernelRule) -> Bounds:
         loosened = [name for name in _NAMES if getattr(rule.bounds, name) is not None]
-        return replace(self.bounds, **{name: getattr(self.tolerance, name) for name in loosened})
+        return replace(self.bounds, **{name: getattr(self.suite, name) for name in loosened})
 
 
 _NAMES = tuple(bound.name for bound in fields(Bounds))
@@ -207,20 +228,29 @@ def kernel_strictness(
         relaxed=tuple(rule for rule in live if rule in rules.values()),
         quarantine=only([rule for rule in held if not rule.expired(day)], case),
         expired=tuple(rule for rule in (*covering, *held) if rule.expired(day)),
-        tolerance=policy.tolerance,
+        suite=policy.tolerance,
     )
 
 
 def check_kernel_rules(policy: KernelPolicy, cases: Sequence[str]) -> None:
-    """As `policy.check_rules`: every rule matches a case, no two loosen the same thing.
+    """As `policy.check_rules`: every rule matches a case, no two loosen the same thing, and a mask
+    of zero-length rows has some to mask.
 
     Raises:
         ConfigError: naming the rule or the two.
     """
-    notes = tuple(Allowance(e.where, e.case, "not-run", e.reason) for e in policy.not_run)
-    check_rules(Policy(quarantine=policy.quarantine, allow=(*policy.allow, *notes)), cases)
-    for name in _NAMES:
-        check_rules(Policy(quarantine=tuple(_setting(policy.relax, name))), cases)
+    require_matches([*policy.relax, *policy.quarantine, *policy.allow, *policy.not_run], cases)
+    for alike in (policy.quarantine, *(_setting(policy.relax, name) for name in _NAMES)):
+        require_one(alike, cases)
+    for entry in policy.allow:
+        covered = [case for case in cases if fnmatch.fnmatchcase(case, entry.case)]
+        if entry.finding == ZERO_LENGTH and not any(0 in Case.parse(c).lengths for c in covered):
+            raise ConfigError(
+                "the entry masks rows of sequences without keys, and its cases have none",
+                where=entry.where,
+                expected="a glob that covers a case with a sequence of length 0, such as *-ragged*",
+                got=entry.case,
+            )
 
 
 def _setting(rules: Iterable[KernelRule], bound: str) -> list[KernelRule]:

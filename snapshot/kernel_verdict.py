@@ -14,12 +14,22 @@ from dataclasses import dataclass, field
 
 from snapshot import payload
 from snapshot.admission import NONFINITE
+from snapshot.difference import Finding
 from snapshot.errors import GoldensError, StoreError
-from snapshot.fingerprint import numeric_mode_warning
-from snapshot.kernel_model import OUT, Computed, KernelObservation, KernelResult, Misplaced, Moved
-from snapshot.kernel_policy import KernelStrictness, excesses, row_name
-from snapshot.model import Finding, Fingerprint, Golden, RecordedFingerprint, Verdict
+from snapshot.findings import changed_components, failure, other_workload, standing_notes
+from snapshot.kernel_model import (
+    OUT,
+    Computed,
+    KernelObservation,
+    KernelResult,
+    Masked,
+    Misplaced,
+    Moved,
+)
+from snapshot.kernel_policy import KernelStrictness, excesses, numbered, row_name
+from snapshot.model import Fingerprint, Golden, RecordedFingerprint
 from snapshot.quarantine import quarantined
+from snapshot.result import Verdict
 
 GROWN = 1.1
 """An error this many times the recorded one has grown. Rounding alone moves a worst row's error
@@ -89,9 +99,7 @@ def _strictly(e: KernelEvidence) -> KernelResult:
 
 
 def _failed(e: KernelEvidence, headline: str, error: GoldensError) -> KernelResult:
-    check = "golden" if isinstance(error, StoreError) else "run"
-    finding = Finding(check, error.what, error.where, error.expected, error.got)
-    return _result(e, Verdict.ERROR, headline, [finding])
+    return _result(e, Verdict.ERROR, headline, [failure(error)])
 
 
 # ------------------------------------------------------- the rules, in their order
@@ -102,21 +110,8 @@ def _invalid(
 ) -> KernelResult | None:
     if golden is None:
         return None
-    then, now = golden.observation.workload or {}, candidate.workload or {}
-    changed = sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
-    if not changed:
-        return None
-    findings = [
-        Finding(
-            "workload",
-            f"the {name} are not those that were recorded",
-            expected=then.get(name),
-            got=now.get(name),
-        )
-        for name in changed
-    ]
-    what = f"{' and '.join(changed)} changed since the recording, so nothing was compared"
-    return _result(e, Verdict.INVALID, what, findings)
+    changed = changed_components(golden.observation.workload or {}, candidate.workload or {})
+    return _result(e, Verdict.INVALID, *other_workload(changed)) if changed else None
 
 
 def _nonfinite(
@@ -129,16 +124,23 @@ def _nonfinite(
     # While recording there is no golden yet: the allowance alone decides.
     if NONFINITE in e.allowed and (recorded is None or now == then):
         return None
-    findings = [_misplaced(bad, "") for bad in now] or [_misplaced(bad, "golden ") for bad in then]
+    findings = [_misplaced(bad, computed.lengths) for bad in now]
+    findings = findings or [_misplaced(bad, computed.lengths, "golden ") for bad in then]
     causes = "".join(f"; {cause}" for cause in computed.causes)
     if NONFINITE in e.allowed:
         causes += "; not at the golden's places, and only those are allowed"
     return _result(e, Verdict.NONFINITE, findings[0].message + causes, findings)
 
 
-def _misplaced(bad: Misplaced, side: str) -> Finding:
+def _misplaced(bad: Misplaced, lengths: Sequence[int], side: str = "") -> Finding:
     values = "value" if bad.count == 1 else "values"
     what = f"{bad.count} non-finite {values} in {side}{bad.array}, first at {list(bad.first)}"
+    if bad.count > 1 and bad.sequences:
+        rows = f"{bad.rows} row{'s' * (bad.rows != 1)}"
+        elements = "every element of " if bad.whole and bad.array == OUT else ""
+        keys = ", without keys" if not any(lengths[i] for i in bad.sequences) else ""
+        what += f": {elements}{rows}, {numbered('sequence', bad.sequences)}{keys}, "
+        what += numbered("head", bad.heads)
     return Finding(NONFINITE, what, where=row_name(bad.first), got=bad.value)
 
 
@@ -176,18 +178,16 @@ def _within(
 
 def _moved(moved: Moved, recorded: Computed, computed: Computed) -> str:
     if not moved.rows:
-        which = "of the LSE alone" if recorded.lse != computed.lse else "of no row that is kept"
+        which = "of the LSE alone" if recorded.lse != computed.lse else "of no row's digest"
         return f"bits moved {which}"
     if moved.elements is None:
         how = f"in {moved.rows} of {moved.of_rows} rows"
-        over = f" in {moved.compared} sampled elements"
     else:
         total = 1
         for size in recorded.out.shape:
             total *= size
         how = f"in {moved.elements} of {total} elements, {moved.rows} of {moved.of_rows} rows"
-        over = ""
-    return f"bits moved {how}, up to {moved.ulp_max} ulp{over}"
+    return f"bits moved {how}, {moved.distance}"
 
 
 def _grown(now: Computed, then: Computed) -> list[Finding]:
@@ -205,19 +205,28 @@ def _grown(now: Computed, then: Computed) -> list[Finding]:
 
 
 def _notes(e: KernelEvidence) -> tuple[str, ...]:
-    notes = [f"rule expired on {r.expires}: {r.where}, {r.owner}" for r in e.strictness.expired]
-    if e.here is not None and e.recorded is not None:
-        warning = numeric_mode_warning(e.recorded.fingerprint, e.here)
-        notes += [warning] if warning else []
+    notes = standing_notes(e.strictness.expired, e.recorded, e.here)
     if isinstance(e.candidate, GoldensError):
         return tuple(notes)
     computed = e.candidate.output
+    if computed.masked is not None:
+        notes.append(_mask(computed.masked))
     if computed.lse is None:
         notes.append("not checked: the kernel gives no LSE")
     if computed.misplaced and NONFINITE in e.allowed:
         places = ", ".join(f"{bad.count} in {bad.array}" for bad in computed.misplaced)
         notes.append(f"masked by an allow entry, and not compared: non-finite values, {places}")
     return tuple(notes)
+
+
+def _mask(masked: Masked) -> str:
+    held = [f"{masked.nonfinite} non-finite"] * bool(masked.nonfinite)
+    held += [f"{masked.nonzero} other than zero"] * bool(masked.nonzero)
+    what = " and ".join(held) or "zeros alone"
+    return (
+        f"masked by an allow entry, and not compared: {numbered('sequence', masked.sequences)}, "
+        f"without keys; {masked.elements} values there, {what}"
+    )
 
 
 def _result(

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from snapshot.calibrate import Floor
-from snapshot.model import Fingerprint, Observed, Verdict
+from snapshot.model import Fingerprint
 from snapshot.policy import Policy, Rule, Tolerance
+from snapshot.result import Observed, Verdict
 
 TOLERANCE, RELAX, QUARANTINE = "tolerance", "relax", "quarantine"
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from snapshot.model import REFERENCE, Verdict
+from snapshot.model import REFERENCE
 from snapshot.names import safe_name
+from snapshot.result import Verdict
 from snapshot.store import Store
 from snapshot.verification import Held
 

@@ -67,6 +67,7 @@ def compare(golden: Golden[Computed], out: Array) -> Moved:
     return replace(
         sampled,
         elements=None,
+        sampled=len(chosen),
         rows=int((digests != row_digests(out)).sum()),
         of_rows=len(table),
         row=tuple(int(i) for i in np.unravel_index(worst, out.shape[:-1])),

@@ -11,7 +11,7 @@ import fnmatch
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from snapshot.errors import ConfigError
 from snapshot.model import Fingerprint
@@ -40,6 +40,15 @@ class Tolerance:
 
     text: TextTolerance | None = None
     logprob: LogprobTolerance | None = None
+
+
+class Scoped(Protocol):
+    """What every entry of a policy has: file and key, and a glob over case keys."""
+
+    @property
+    def where(self) -> str: ...
+    @property
+    def case(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -176,23 +185,32 @@ def check_rules(policy: Policy, cases: Sequence[str]) -> None:
             case wherever the narrower one holds. Conditions that are merely not known to
             exclude each other are judged in an environment, by `strictness`.
     """
-    rules: list[Rule | Allowance] = [*policy.relax, *policy.quarantine, *policy.allow]
-    for rule in rules:
-        if not any(fnmatch.fnmatchcase(case, rule.case) for case in cases):
-            raise ConfigError(
-                "the rule matches no case",
-                where=rule.where,
-                expected=f"a glob over the {len(cases)} case keys, such as {cases[0]}",
-                got=rule.case,
-                hint="remove the rule, or see the keys with: goldens status --json",
-            )
+    require_matches([*policy.relax, *policy.quarantine, *policy.allow], cases)
     text = [rule for rule in policy.relax if rule.tolerance.text is not None]
     logprob = [rule for rule in policy.relax if rule.tolerance.logprob is not None]
     for alike in (text, logprob, policy.quarantine):
-        for one, other in itertools.combinations(alike, 2):
-            shared = [case for case in cases if _both(one, other, case)]
-            if shared:
-                only([one, other], shared[0])
+        require_one(alike, cases)
+
+
+def require_matches(entries: Iterable[Scoped], cases: Sequence[str]) -> None:
+    """Raises `ConfigError` where an entry matches none of the configured cases."""
+    for entry in entries:
+        if not any(fnmatch.fnmatchcase(case, entry.case) for case in cases):
+            raise ConfigError(
+                "the rule matches no case",
+                where=entry.where,
+                expected=f"a glob over the {len(cases)} case keys, such as {cases[0]}",
+                got=entry.case,
+                hint="remove the rule, or see the keys with: goldens status --json",
+            )
+
+
+def require_one(alike: Sequence[Rule], cases: Sequence[str]) -> None:
+    """Raises `ConfigError` where two rules about the same thing surely cover a case together."""
+    for one, other in itertools.combinations(alike, 2):
+        shared = [case for case in cases if _both(one, other, case)]
+        if shared:
+            only([one, other], shared[0])
 
 
 def _both(one: Rule, other: Rule, case: str) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TypeVar
 
-from snapshot.model import Result, Verdict
 from snapshot.policy import Rule
+from snapshot.result import Result, Verdict
 
 R = TypeVar("R", bound=Result)
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from snapshot import __version__
-from snapshot.config import Config
 from snapshot.errors import MissingGolden, UsageError
 from snapshot.model import Fingerprint, Golden, Json, Observation, RecordedFingerprint
 from snapshot.pending import as_pending
@@ -83,17 +82,18 @@ class Target:
         return change
 
 
-def target(config: Config, pending: Path | None, *, update_in_ci: bool = False) -> Target:
+def target(store: Path, pending: Path | None, *, update_in_ci: bool = False) -> Target:
     """Where recording writes.
 
     Args:
+        store: the folder of the goldens.
         pending: the folder for goldens that wait for review; None: the store.
         update_in_ci: write into the store although this is a CI job.
 
     Raises:
         UsageError: this is a CI job, or the pending folder overlaps the goldens.
     """
-    goldens = Store(config.store)
+    goldens = Store(store)
     if pending is None:
         if _in_ci() and not update_in_ci:
             raise UsageError(
@@ -104,11 +104,11 @@ def target(config: Config, pending: Path | None, *, update_in_ci: bool = False) 
                 "--update-in-ci",
             )
         return Target(goldens)
-    if _overlap(pending, config.store):
+    if _overlap(pending, store):
         raise UsageError(
             "pending goldens lie outside the goldens",
             where=f"--pending {pending}",
-            expected=f"a folder that is not in {config.store}, nor around it",
+            expected=f"a folder that is not in {store}, nor around it",
             got=str(pending.resolve()),
         )
     if pending.exists() and not pending.is_dir():

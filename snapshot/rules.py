@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from snapshot.attribute import deviates
 from snapshot.calibrate import Floor
 from snapshot.comparison import Comparison
+from snapshot.difference import Divergence, Finding
 from snapshot.evidence import Evidence
 from snapshot.metrics.logprobs import prompt_deltas
-from snapshot.model import BASE, Divergence, Finding, Verdict
+from snapshot.model import BASE
 from snapshot.policy import Tolerance
+from snapshot.result import Verdict
 
 
 @dataclass(frozen=True)

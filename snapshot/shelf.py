@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 from snapshot.errors import MissingGolden, StoreError
 from snapshot.model import BASE, REFERENCE, GenerationCase, Golden, RecordedFingerprint
@@ -34,7 +35,7 @@ class Shelf:
         self._rows: dict[str, dict[str, str]] = {}
         for case in cases:
             self._rows.setdefault(case.prompt, {})[case.adapter or BASE] = case.key
-        self.recorded = None if slug is None else self._environment(slug)
+        self.recorded = environment(store, suite, slug)
         self._read = functools.cache(self._read_golden)
 
     def golden(self, key: str) -> Golden | StoreError | None:
@@ -76,23 +77,36 @@ class Shelf:
             return []
         identity = self.recorded.fingerprint.identity
         slugs = (s for s in self._store.fingerprints(self._suite) if s != self._slug)
-        others = (self._environment(slug) for slug in slugs)
+        others = (environment(self._store, self._suite, slug) for slug in slugs)
         return [
             other
             for other in others
             if other is not None and other.fingerprint.identity.at(identity.batch_size) == identity
         ]
 
-    def _environment(self, slug: str) -> RecordedFingerprint | None:
-        try:
-            return self._store.read_fingerprint(self._suite, slug)
-        except StoreError:
-            return None
-
     def _read_golden(self, slug: str, key: str) -> Golden | StoreError | None:
-        try:
-            return self._store.read(self._suite, slug, self._subject, key)
-        except MissingGolden:
-            return None
-        except StoreError as error:
-            return error
+        return golden(self._store, self._suite, slug, self._subject, key)
+
+
+def golden(
+    store: Store, suite: str, slug: str | None, subject: str, key: str
+) -> Golden[Any] | StoreError | None:
+    """The golden of a case; None where nothing was recorded, an error where it is damaged."""
+    if slug is None:
+        return None
+    try:
+        found: Golden[Any] = store.read(suite, slug, subject, key)
+    except MissingGolden:
+        return None
+    except StoreError as error:
+        return error
+    return found
+
+
+def environment(store: Store, suite: str, slug: str | None) -> RecordedFingerprint | None:
+    """The goldens' environment; None where there is none or its file is damaged, which
+    `Store.check` reports."""
+    try:
+        return None if slug is None else store.read_fingerprint(suite, slug)
+    except StoreError:
+        return None

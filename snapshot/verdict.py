@@ -12,14 +12,16 @@ from snapshot import admission
 from snapshot.attribute import attribution, moved
 from snapshot.calibrate import Floor
 from snapshot.comparison import Comparison
+from snapshot.difference import Finding
 from snapshot.errors import GoldensError, StoreError
 from snapshot.evidence import Evidence
-from snapshot.fingerprint import numeric_mode_warning
+from snapshot.findings import changed_components, failure, other_workload, standing_notes
 from snapshot.metrics.nonfinite import nonfinite, same_pattern
 from snapshot.metrics.shape import Misshapen, require_shape
 from snapshot.metrics.steps import around
-from snapshot.model import Finding, Golden, Observation, Result, Verdict
+from snapshot.model import Golden, Observation
 from snapshot.quarantine import quarantined
+from snapshot.result import Result, Verdict
 from snapshot.rules import Ruling, identity, match, parting, tie, variant, within
 
 RULES = (match, identity, variant, tie, within)
@@ -47,9 +49,7 @@ def _strictly(e: Evidence) -> Result:
 
 
 def _failed(e: Evidence, headline: str, error: GoldensError) -> Result:
-    check = "golden" if isinstance(error, StoreError) else "run"
-    finding = Finding(check, error.what, error.where, error.expected, error.got)
-    return _result(e, Verdict.ERROR, headline, [finding])
+    return _result(e, Verdict.ERROR, headline, [failure(error)])
 
 
 def _compared(e: Evidence, candidate: Observation, golden: Golden | None) -> Result:
@@ -76,26 +76,17 @@ def _compared(e: Evidence, candidate: Observation, golden: Golden | None) -> Res
 def _invalid(e: Evidence, candidate: Observation, golden: Golden) -> Result | None:
     recorded, here = golden.observation.workload, candidate.workload
     if recorded is not None and here is not None:
-        changed = sorted(k for k in {*recorded, *here} if recorded.get(k) != here.get(k))
+        changed = {
+            f'adapter "{e.adapter}"' if name == "adapter" else name: both
+            for name, both in changed_components(recorded, here).items()
+        }
     else:
         # A subject that does not tell what it ran may still tell what it was asked.
         asked, prompt = candidate.output.prompt_ids, golden.observation.output.prompt_ids
-        changed = ["prompt"] if None not in (asked, prompt) and asked != prompt else []
-        recorded, here = {"prompt": _tokens(prompt)}, {"prompt": _tokens(asked)}
-    if not changed:
-        return None
-    labels = [f'adapter "{e.adapter}"' if name == "adapter" else name for name in changed]
-    findings = [
-        Finding(
-            "workload",
-            f"the {label} is not the one that was recorded",
-            expected=recorded.get(name),
-            got=here.get(name),
-        )
-        for name, label in zip(changed, labels, strict=True)
-    ]
-    what = f"{' and '.join(labels)} changed since the recording, so nothing was compared"
-    return _result(e, Verdict.INVALID, what, findings)
+        changed = {}
+        if asked is not None and prompt is not None and asked != prompt:
+            changed = {"prompt": (_tokens(prompt), _tokens(asked))}
+    return _result(e, Verdict.INVALID, *other_workload(changed)) if changed else None
 
 
 def _nonfinite(e: Evidence, candidate: Observation, golden: Observation | None) -> Result | None:
@@ -156,15 +147,12 @@ def _said(finding: Finding) -> str:
     return f"{finding.message}: {finding.got}, allowed {finding.allowed}"
 
 
-def _tokens(ids: tuple[int, ...] | None) -> str:
-    return "unknown" if ids is None else f"{len(ids)} tokens: {str(list(ids[:8]))[1:-1]}..."
+def _tokens(ids: tuple[int, ...]) -> str:
+    return f"{len(ids)} tokens: {str(list(ids[:8]))[1:-1]}..."
 
 
 def _notes(e: Evidence, c: Comparison | None) -> tuple[str, ...]:
-    notes = [f"rule expired on {r.expires}: {r.where}, {r.owner}" for r in e.strictness.expired]
-    if e.here is not None and e.recorded is not None:
-        warning = numeric_mode_warning(e.recorded.fingerprint, e.here)
-        notes += [warning] if warning else []
+    notes = standing_notes(e.strictness.expired, e.recorded, e.here)
     if c is not None and c.unchecked:
         notes.append("not checked, a side does not tell: " + ", ".join(c.unchecked))
     if c is not None and c.decoding is not None:

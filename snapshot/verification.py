@@ -19,12 +19,11 @@ from snapshot.model import (
     Json,
     Observation,
     RecordedFingerprint,
-    Result,
-    Verdict,
 )
 from snapshot.plan import Plan
 from snapshot.policy import Rule, Strictness, allowed, strictness
 from snapshot.resolve import Baseline
+from snapshot.result import UNKNOWN_ENVIRONMENT, Result, Verdict
 from snapshot.shelf import Shelf
 from snapshot.store import Store
 from snapshot.verdict import judge
@@ -72,6 +71,11 @@ class Held:
     unchecked: Mapping[str, str] = field(default_factory=dict)
     not_run: Mapping[str, str] = field(default_factory=dict)
     said: Said | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it ran, for people."""
+        return self.slug or UNKNOWN_ENVIRONMENT
 
     @property
     def own(self) -> bool:

@@ -4,9 +4,8 @@ Same cut of the work and same partials as `triton_decode.attend_split`, which Tr
 pipeliner cannot feed at this width: it issues a step's copies after the step's products, and two
 steps of K fill shared memory. Here the order is written out (in Gluon, Triton's lower level). Two
 warpgroups share a tile of 64 query rows: scores [64, 64] are split by key, the output [64, 512] by
-column. While the tensor cores compute the scores of step i, the copies of step i + 1 are issued;
-with V inside K the two steps alternate between two buffers, else K and V have one each and are
-refilled as soon as their product is done.
+column. K and V have one buffer each, refilled as soon as their product is done. Where V lies
+inside K, `hopper_latent` takes over.
 """
 
 from triton.experimental import gluon
@@ -54,11 +53,50 @@ def _copy_rows(buffer, base, stride, entries, at, high, layout: gl.constexpr, PA
 
 
 @gluon.jit
-def _softmax_step(scores, peak, mass, at, high, qk_scale, cap, CAPPED: gl.constexpr):
-    layout: gl.constexpr = scores.type.layout
-    scores = scores * qk_scale
+def capped(scores, cap, CAPPED: gl.constexpr):
+    """Soft-capped scores in units of log 2; `cap` * tanh(scores / `cap`) without overflow."""
     if CAPPED:
         scores = cap * (1.0 - 2.0 / (gl.exp2(scores * (2.0 * LOG2_E / cap)) + 1.0)) * LOG2_E
+    return scores
+
+
+@gluon.jit
+def find_split(
+    indptr_ptr, last_page_ptr, batch, window, split, item,
+    BLOCK_B: gl.constexpr, PAGE: gl.constexpr, WINDOWED: gl.constexpr,
+):  # fmt: skip
+    """The `item`-th split of the batch: sequence, its first table entry, first key and end.
+
+    The sequence is `batch` where there are fewer splits than that.
+    """
+    flat: gl.constexpr = gl.BlockedLayout([1], [32], [gl.num_warps()], [0])
+    rows = gl.arange(0, BLOCK_B, flat)
+    there = rows < batch
+    first = gl.load(indptr_ptr + rows, mask=there, other=0)
+    length = (gl.load(indptr_ptr + rows + 1, mask=there, other=0) - first).to(gl.int32)
+    if PAGE > 1:
+        tail = gl.load(last_page_ptr + rows, mask=there, other=0).to(gl.int32)
+        length = gl.where(length > 0, (length - 1) * PAGE + tail, 0)
+    start = length * 0
+    if WINDOWED:
+        start = gl.maximum(length - window, 0)
+    counts = gl.maximum((length + split - 1) // split - start // split, 1)
+    counts = gl.where(there, counts, 0)
+    passed = (gl.associative_scan(counts, 0, _add) <= item) & there
+    row = gl.sum(passed.to(gl.int32), 0)
+    mine = rows == row
+    index = item - gl.sum(gl.where(passed, counts, 0), 0)
+    start = gl.sum(gl.where(mine, start, 0), 0)
+    length = gl.sum(gl.where(mine, length, 0), 0)
+    first = gl.sum(gl.where(mine, first, 0), 0)
+    origin = (start // split + index) * split
+    return row, first, gl.maximum(origin, start), gl.minimum(origin + split, length)
+
+
+@gluon.jit
+def _softmax_step(scores, peak, mass, at, high, qk_scale, cap, CAPPED: gl.constexpr):
+    layout: gl.constexpr = scores.type.layout
+    scores = capped(scores * qk_scale, cap, CAPPED)
     n = at + gl.arange(0, KEYS, gl.SliceLayout(0, layout))
     scores = gl.where((n < high)[None, :], scores, -float("inf"))
     peak_new = gl.maximum(peak, gl.max(scores, 1))
@@ -94,7 +132,6 @@ def attend_split_wide(
     ROPE: gl.constexpr,  # columns of K beyond 512: 0 or 64
     BLOCK_B: gl.constexpr,
     PAGE: gl.constexpr,
-    SHARED_V: gl.constexpr,
     WINDOWED: gl.constexpr,
     CAPPED: gl.constexpr,
     PDL: gl.constexpr,
@@ -106,7 +143,6 @@ def attend_split_wide(
     dtype: gl.constexpr = q_ptr.dtype.element_ty
     wide: gl.constexpr = gl.BlockedLayout([1, 8], [1, 32], [4, 2], [1, 0])
     narrow: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [8, 1], [1, 0])
-    flat: gl.constexpr = gl.BlockedLayout([1], [32], [8], [0])
     score_layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 2], [16, 32, 16])
     acc_layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 2], [16, 256, 16])
     shared: gl.constexpr = gl.NVMMASharedLayout(128, 16, 2)
@@ -118,39 +154,18 @@ def attend_split_wide(
     item = program // (KV_HEADS * TILES)
     kv_head = column // TILES
 
-    rows = gl.arange(0, BLOCK_B, flat)
-    there = rows < batch
-    first = gl.load(indptr_ptr + rows, mask=there, other=0)
-    length = (gl.load(indptr_ptr + rows + 1, mask=there, other=0) - first).to(gl.int32)
-    if PAGE > 1:
-        tail = gl.load(last_page_ptr + rows, mask=there, other=0).to(gl.int32)
-        length = gl.where(length > 0, (length - 1) * PAGE + tail, 0)
-    start = length * 0
-    if WINDOWED:
-        start = gl.maximum(length - window, 0)
-    counts = gl.maximum((length + split - 1) // split - start // split, 1)
-    counts = gl.where(there, counts, 0)
-    passed = (gl.associative_scan(counts, 0, _add) <= item) & there
-    row = gl.sum(passed.to(gl.int32), 0)
+    row, first, low, high = find_split(
+        indptr_ptr, last_page_ptr, batch, window, split, item, BLOCK_B, PAGE, WINDOWED
+    )  # fmt: skip
     if row >= batch:
         return
-    mine = rows == row
-    index = item - gl.sum(gl.where(passed, counts, 0), 0)
-    start = gl.sum(gl.where(mine, start, 0), 0)
-    length = gl.sum(gl.where(mine, length, 0), 0)
-    table = indices_ptr + gl.sum(gl.where(mine, first, 0), 0)
-    origin = (start // split + index) * split
-    low = gl.maximum(origin, start)
-    high = gl.minimum(origin + split, length)
-
+    table = indices_ptr + first
     k_base = k_ptr + kv_head.to(gl.int64) * k_stride_h
     v_base = v_ptr + kv_head.to(gl.int64) * v_stride_h
-    STAGES: gl.constexpr = 2 if SHARED_V else 1
-    k_tiles = gl.allocate_shared_memory(dtype, [STAGES, KEYS, COLUMNS], shared)
+    k_tile = gl.allocate_shared_memory(dtype, [KEYS, COLUMNS], shared)
     if ROPE > 0:
-        r_tiles = gl.allocate_shared_memory(dtype, [STAGES, KEYS, ROPE], shared)
-    if not SHARED_V:
-        v_tile = gl.allocate_shared_memory(dtype, [KEYS, COLUMNS], shared)
+        r_tile = gl.allocate_shared_memory(dtype, [KEYS, ROPE], shared)
+    v_tile = gl.allocate_shared_memory(dtype, [KEYS, COLUMNS], shared)
     # Table entries are copied two steps ahead: a row's address is never waited for.
     entries = gl.allocate_shared_memory(
         indices_ptr.dtype.element_ty, [2, KEYS], gl.SwizzledSharedLayout(1, 1, 1, [0])
@@ -161,13 +176,12 @@ def attend_split_wide(
     async_copy.wait_group(0)
     barrier()
     here = entries.index(0)
-    _copy_rows(k_tiles.index(0), k_base, k_stride_n, here, low, high, wide, PAGE)
+    _copy_rows(k_tile, k_base, k_stride_n, here, low, high, wide, PAGE)
     if ROPE > 0:
-        _copy_rows(r_tiles.index(0), k_base + COLUMNS, k_stride_n, here, low, high, narrow, PAGE)
+        _copy_rows(r_tile, k_base + COLUMNS, k_stride_n, here, low, high, narrow, PAGE)
     async_copy.commit_group()
-    if not SHARED_V:
-        _copy_rows(v_tile, v_base, v_stride_n, here, low, high, wide, PAGE)
-        async_copy.commit_group()
+    _copy_rows(v_tile, v_base, v_stride_n, here, low, high, wide, PAGE)
+    async_copy.commit_group()
 
     local = column % TILES * ROWS
     q_base = q_ptr + row.to(gl.int64) * q_stride_b + (kv_head * GROUP).to(gl.int64) * q_stride_h
@@ -192,49 +206,36 @@ def attend_split_wide(
     mass = none  # by key; summed over the keys once, at the end
     turn = 0
     for at in range(low, high, KEYS):
-        stage = turn if SHARED_V else 0
-        async_copy.wait_group(0 if SHARED_V else 1)
+        async_copy.wait_group(1)
         barrier()  # everyone's copies have arrived, everyone is past the last step
         fence_async_shared()
-        tile = k_tiles.index(stage)
-        scores = warpgroup_mma(q_tile, tile.permute((1, 0)), none, use_acc=False, is_async=True)
+        scores = warpgroup_mma(q_tile, k_tile.permute((1, 0)), none, use_acc=False, is_async=True)
         if ROPE > 0:
-            rest = r_tiles.index(stage).permute((1, 0))
-            scores = warpgroup_mma(qr_tile, rest, scores, is_async=True)
-        if not SHARED_V:  # K's buffer is free once its product is done
-            scores = warpgroup_mma_wait(0, deps=(scores,))
-            barrier()
+            scores = warpgroup_mma(qr_tile, r_tile.permute((1, 0)), scores, is_async=True)
+        scores = warpgroup_mma_wait(0, deps=(scores,))
+        barrier()  # K's buffer is free
         turn = 1 - turn
-        stage = turn if SHARED_V else 0
         ahead = entries.index(turn)
-        _copy_rows(k_tiles.index(stage), k_base, k_stride_n, ahead, at + KEYS, high, wide, PAGE)
+        _copy_rows(k_tile, k_base, k_stride_n, ahead, at + KEYS, high, wide, PAGE)
         if ROPE > 0:
             _copy_rows(
-                r_tiles.index(stage), k_base + COLUMNS, k_stride_n, ahead, at + KEYS, high, narrow,
-                PAGE,
+                r_tile, k_base + COLUMNS, k_stride_n, ahead, at + KEYS, high, narrow, PAGE
             )  # fmt: skip
         _copy_entries(entries.index(1 - turn), table, at + 2 * KEYS, high, PAGE)
         async_copy.commit_group()
-        if SHARED_V:
-            scores = warpgroup_mma_wait(0, deps=(scores,))
         weights, shrink, peak, mass = _softmax_step(
             scores, peak, mass, at, high, qk_scale, cap, CAPPED
         )
         w_tile.store(weights.to(dtype))
-        if not SHARED_V:
-            async_copy.wait_group(1)
+        async_copy.wait_group(1)
         fence_async_shared()
         barrier()
         shrink = gl.convert_layout(shrink, gl.SliceLayout(1, acc_layout))
-        if SHARED_V:
-            acc = warpgroup_mma(w_tile, tile, acc * shrink[:, None], is_async=True)
-        else:
-            acc = warpgroup_mma(w_tile, v_tile, acc * shrink[:, None], is_async=True)
+        acc = warpgroup_mma(w_tile, v_tile, acc * shrink[:, None], is_async=True)
         acc = warpgroup_mma_wait(0, deps=(acc,))
-        if not SHARED_V:
-            barrier()
-            _copy_rows(v_tile, v_base, v_stride_n, ahead, at + KEYS, high, wide, PAGE)
-            async_copy.commit_group()
+        barrier()  # V's buffer is free
+        _copy_rows(v_tile, v_base, v_stride_n, ahead, at + KEYS, high, wide, PAGE)
+        async_copy.commit_group()
     async_copy.wait_group(0)
 
     mass = gl.sum(mass, 1)

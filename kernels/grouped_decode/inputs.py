@@ -121,7 +121,8 @@ def generate(case: Case) -> Inputs:
 class Tensors:
     """One case on a device, ready to be given to a candidate.
 
-    `out` [B, Hq, Dv] is to be written into; `workspace_fill` is what scratch should hold before.
+    `out` [B, Hq, Dv] is to be written into; `workspace_fill` is what scratch should hold before,
+    and `poisoned_split` the only split whose scratch should (None: all; the others hold zeros).
     """
 
     case: Case
@@ -134,6 +135,7 @@ class Tensors:
     sinks: torch.Tensor | None
     out: torch.Tensor
     workspace_fill: float | None
+    poisoned_split: int | None = None
 
     @property
     def positional(self) -> tuple[torch.Tensor, ...]:
@@ -153,6 +155,34 @@ class Tensors:
             "page_size": case.page_size,
             "last_page_len": self.last_page_len,
         }
+
+    def scratch(self, *shape: int, splits: int | None = None) -> torch.Tensor:
+        """float32 scratch that holds what the attributes say; zeros where they say nothing.
+
+        Args:
+            splits: the axis that counts splits, where there is one.
+        """
+        import torch
+
+        fill = 0.0 if self.workspace_fill is None else self.workspace_fill
+        made = torch.full(shape, fill, dtype=torch.float32, device=self.q.device)
+        if splits is not None and self.poisoned_split is not None:
+            made.zero_().select(splits, self.poisoned_split).fill_(fill)
+        return made
+
+    def token_table(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The page table with one slot for each key, whatever the page size or window.
+
+        kv_indptr [B + 1] int32 and kv_indices [tokens] int64.
+        """
+        import torch
+
+        from grouped_decode.arguments import check
+        from grouped_decode.sequences import key_slots
+
+        rows = list(key_slots(check(*self.positional, **{**self.options, "window": None})))
+        ends = torch.tensor([0, *map(len, rows)], device=self.q.device).cumsum(0)
+        return ends.to(torch.int32), torch.cat(rows)
 
 
 def place(inputs: Inputs, device: str) -> Tensors:

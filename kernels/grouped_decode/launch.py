@@ -106,15 +106,24 @@ def plan(args: Arguments) -> Plan:
     return Plan(device, tiles, split, keys // split + batch, wide, merge)
 
 
+@dataclass(frozen=True, slots=True)
+class HopperKernels:
+    """wide: K and V apart; latent: V is K's first columns, num_warps is 4 (it adds its own)."""
+
+    wide: Any
+    latent: Any
+
+
 @functools.cache
-def wide_kernel() -> Any:
-    """`hopper_decode.attend_split_wide`, or None: Gluon is experimental, other versions differ."""
+def hopper_kernels() -> HopperKernels | None:
+    """The kernels written in Gluon, or None: it is experimental, other versions differ."""
     version = tuple(map(int, triton.__version__.split(".")[:2]))
     if not GLUON_FROM <= version <= GLUON_TO:
         return None
     from grouped_decode.hopper_decode import attend_split_wide
+    from grouped_decode.hopper_latent import attend_split_latent
 
-    return attend_split_wide
+    return HopperKernels(attend_split_wide, attend_split_latent)
 
 
 def suits_wide_kernel(args: Arguments, device: Device) -> bool:
@@ -130,7 +139,7 @@ def suits_wide_kernel(args: Arguments, device: Device) -> bool:
         and args.k_buffer.dtype == args.q.dtype
         and all(t.data_ptr() % 16 == 0 for t in tensors)
         and all(stride % 16 == 0 for t in tensors for stride in t.stride()[:2])
-        and wide_kernel() is not None
+        and hopper_kernels() is not None
     )
 
 
@@ -170,14 +179,24 @@ def run(
     overlap = {"launch_pdl": True} if device.pdl else {}
     programs = plan.items * args.kv_heads * -(-(args.q_heads // args.kv_heads) // tiles.block_h)
     scale = scale if args.logit_cap else scale * LOG2_E
-    if plan.wide:
-        wide_kernel()[(programs,)](
+    if plan.wide and args.shared_v:
+        hopper_kernels().latent[(programs,)](
+            q, k, args.kv_indptr, args.kv_indices, args.last_page_len,
+            partials, stats, stats_size, args.batch, args.window or 0, plan.split,
+            scale, args.logit_cap, q.stride(0), q.stride(1), k.stride(0), k.stride(1),
+            Q_HEADS=args.q_heads, KV_HEADS=args.kv_heads, HAS_ROPE=args.dk > args.dv,
+            BLOCK_B=common["BLOCK_B"], PAGE=args.page_size,
+            WINDOWED=common["WINDOWED"], CAPPED=args.logit_cap > 0, PDL=device.pdl,
+            num_warps=4, **overlap,
+        )  # fmt: skip
+    elif plan.wide:
+        hopper_kernels().wide[(programs,)](
             q, k, v, args.kv_indptr, args.kv_indices, args.last_page_len,
             partials, stats, stats_size, args.batch, args.window or 0, plan.split,
             scale, args.logit_cap,
             q.stride(0), q.stride(1), k.stride(0), k.stride(1), v.stride(0), v.stride(1),
             Q_HEADS=args.q_heads, KV_HEADS=args.kv_heads, ROPE=args.dk - args.dv,
-            BLOCK_B=common["BLOCK_B"], PAGE=args.page_size, SHARED_V=args.shared_v,
+            BLOCK_B=common["BLOCK_B"], PAGE=args.page_size,
             WINDOWED=common["WINDOWED"], CAPPED=args.logit_cap > 0, PDL=device.pdl,
             num_warps=tiles.warps, **overlap,
         )  # fmt: skip

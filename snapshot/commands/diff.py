@@ -9,7 +9,7 @@ from pathlib import Path
 
 from snapshot.changes import Changes
 from snapshot.config import load
-from snapshot.git import Repository
+from snapshot.repository import Repository
 from snapshot.treediff import compare
 
 

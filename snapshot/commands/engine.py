@@ -17,12 +17,14 @@ from snapshot.config import Config
 from snapshot.engineconfig import EngineConfig
 from snapshot.errors import GoldensError, RunError, UsageError
 from snapshot.evidence import Evidence, Now
-from snapshot.model import Fingerprint, Golden, Observation, Verdict
+from snapshot.model import Fingerprint, Golden, Observation
 from snapshot.plan import Plan
+from snapshot.progress import Progress
 from snapshot.resolve import Baseline, Shape, against, named_environment, resolve
+from snapshot.result import Verdict
 from snapshot.runners.engines import open_engine
 from snapshot.runners.engines.engine import SCORING, About, Ask, Engine, Refused
-from snapshot.runners.observe import Progress, Rows
+from snapshot.runners.observe import Rows
 from snapshot.store import Store
 from snapshot.verification import Held, Run
 

@@ -3,37 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 from snapshot.config import Config, Suite
 from snapshot.errors import GoldensError, RunError
 from snapshot.fingerprint import Readings, build
 from snapshot.kernel_suite import KernelSuite
-from snapshot.model import Fingerprint, Json
-from snapshot.probe import installed_versions, probe
+from snapshot.model import Fingerprint
+from snapshot.outcomes.here import Here
 from snapshot.resolve import Baseline, resolve
+from snapshot.runners.probe import installed_versions, probe
 from snapshot.store import Store
-
-
-@dataclass(frozen=True)
-class Here:
-    """This environment.
-
-    Attributes:
-        fingerprint: None where it cannot be read, without torch for instance.
-        provenance: what is recorded and does not select; without a fingerprint, the versions
-            that are known all the same.
-        reasons: by identity field: where its value comes from, and what would change it.
-        problem: why there is no fingerprint.
-        baselines: by suite and fingerprint slug: the goldens it is held to.
-    """
-
-    fingerprint: Fingerprint | None
-    provenance: Mapping[str, Json]
-    reasons: Mapping[str, tuple[str, str]]
-    problem: RunError | None
-    baselines: Mapping[tuple[str, str], Baseline]
 
 
 def env(config: Config | None, *, dtype: str, batch_size: int | None) -> Here:

@@ -9,17 +9,19 @@ from collections.abc import Iterator, Mapping
 
 from snapshot.admission import same_arrays
 from snapshot.calibrate import power
-from snapshot.commands.now import of_engine, of_reference
 from snapshot.config import Config
 from snapshot.detection import ASKED, ENGINE, METRIC, OTHER, OWN, Cell, Detection
 from snapshot.errors import GoldensError, RunError
 from snapshot.evidence import Evidence, Now
+from snapshot.inquiry import of_engine, of_reference
 from snapshot.metrics.text import NotScorable, rouge_l
-from snapshot.model import REFERENCE, Fingerprint, Observation, Result, Verdict
+from snapshot.model import REFERENCE, Fingerprint, Observation
 from snapshot.plan import Plan
+from snapshot.progress import Progress
 from snapshot.resolve import Baseline, resolve
+from snapshot.result import Result, Verdict
 from snapshot.runners.faults import FAULTS, Fault
-from snapshot.runners.observe import Progress, Rows, complete, observe
+from snapshot.runners.observe import Rows, complete, observe
 from snapshot.runners.rerun import Rerun
 from snapshot.store import Store
 from snapshot.verdict import judge

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from snapshot.admission import refusals
+from snapshot.admission import refusals, refused
 from snapshot.calibrate import calibration
-from snapshot.errors import RecordRefused
-from snapshot.model import REFERENCE, Finding, Observation
+from snapshot.model import REFERENCE, Observation
 from snapshot.plan import Plan
+from snapshot.progress import Progress
 from snapshot.recording import Recorded, Target, versions, write_goldens
-from snapshot.runners.observe import Progress, complete, observe
+from snapshot.runners.observe import complete, observe
 from snapshot.runners.worker import Worker
 from snapshot.suite import Group
 
@@ -89,7 +89,7 @@ def record_generation(
         )
     ]
     if found:
-        raise refused(plan, found)
+        raise refused(plan.suite.name, found)
     done = []
     for i, environment in enumerate(here):
         noise = calibration(
@@ -120,18 +120,3 @@ def _rows(runs: Sequence[Sequence[Group]]) -> int:
 
 def _keys(run: Sequence[Group]) -> frozenset[str]:
     return frozenset(case.key for group in run for case in group.rows)
-
-
-def refused(plan: Plan, found: Sequence[Finding]) -> RecordRefused:
-    """The error that names these rows."""
-    shown = [
-        f"    {f.where}: {f.message}" + (f" (expected {f.expected}, got {f.got})" if f.got else "")
-        for f in found
-    ]
-    names = " or ".join(f'"{name}"' for name in sorted({f.check for f in found}))
-    return RecordRefused(
-        f"{len(found)} row(s) must not become goldens; nothing was written\n" + "\n".join(shown),
-        where=f"suite {plan.suite.name}",
-        hint=f"where it is legitimate: [[suites.{plan.suite.name}.allow]] with case, "
-        f"finding = {names} and reason",
-    )

@@ -18,8 +18,8 @@ from snapshot.kernel_policy import KernelStrictness, kernel_strictness
 from snapshot.kernel_suite import KernelSuite, dtype_of
 from snapshot.kernel_verdict import KernelEvidence, judge_alone
 from snapshot.model import Fingerprint
+from snapshot.progress import Progress, silent
 from snapshot.runners.kernel_worker import KernelWorker, Ran
-from snapshot.runners.observe import Progress, silent
 
 _MUTANTS = "grouped_decode.mutants"
 
@@ -63,7 +63,7 @@ def audit_kernels(
             if isinstance(ran, NotRun):
                 continue
             own = suite.policy.tolerance
-            strict = KernelStrictness(own, tolerance=own)
+            strict = KernelStrictness(own, suite=own)
             result = judge_alone(_evidence(suite, fault, key, ran, strict))
             let_through: dict[str, tuple[str, ...]] = {}
             for candidate in suite.candidates if result is not None else ():

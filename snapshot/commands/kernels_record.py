@@ -17,10 +17,10 @@ from snapshot.names import safe_name
 from snapshot.payload import compare, trimmed
 from snapshot.plan import KernelPlan
 from snapshot.policy import allowed
+from snapshot.progress import Progress
 from snapshot.recording import Recorded, Target, versions, write_goldens
 from snapshot.runners.kernel_worker import KernelWorker, Ran
-from snapshot.runners.observe import Progress
-from snapshot.store import Store
+from snapshot.store import Change, Store
 
 _VERSIONS = ("torch", "triton")
 
@@ -122,18 +122,18 @@ def _write(
             not_run[key] = f"quarantined: {why}"
         else:
             refused[key] = str(why)
-    subject = safe_name(candidate)
     done = write_goldens(
         to,
         plan.suite.name,
-        subject,
+        safe_name(candidate),
         here,
         rows,
-        {subject: {"repeats": _floor(rows, runs)}},
+        {},
         whole=plan.whole,
         by=versions(here, _VERSIONS),
     )
-    return replace(done, refused=refused, not_run=not_run)
+    calibration = _calibrated(to, done, runs.unstable)
+    return replace(done, calibration=calibration, refused=refused, not_run=not_run)
 
 
 def _refusal(
@@ -167,12 +167,41 @@ def _refusal(
     elif moved is not None and UNSTABLE not in accepted:
         why = (
             f"{UNSTABLE}: a fresh process gives other bits in {moved.rows} of {moved.of_rows} "
-            f"rows, up to {moved.ulp_max} ulp"
+            f"rows, {moved.distance}"
         )
     return why, strict.quarantine is not None
 
 
-def _floor(rows: Sequence[KernelObservation], runs: _Runs) -> Mapping[str, Json]:
-    """How far repeats were apart: how many cases moved, and the largest distance in ulp."""
-    moved = [runs.unstable[row.case] for row in rows if row.case in runs.unstable]
-    return {"moved": len(moved), "ulp_max": max((each.ulp_max for each in moved), default=0)}
+def _calibrated(to: Target, done: Recorded, unstable: Mapping[str, Moved]) -> Mapping[str, Json]:
+    """Notes beside the goldens how far repeats were apart, by case; gives all that stands there.
+
+    Only for goldens that were written now: what is known of the others is kept, also where
+    they lie in the store and these are pending.
+    """
+    written = {key for key, change in done.changes.items() if change is not Change.UNCHANGED}
+    if not written:
+        return done.calibration
+    recorded = to.written.read_fingerprint(done.suite, done.slug)
+    known = {**_unstable(to.goldens, done), **_unstable(to.written, done)}
+    known = {key: noise for key, noise in known.items() if key not in written}
+    known |= {
+        key: {
+            "rows": moved.rows,
+            "of_rows": moved.of_rows,
+            "sampled": moved.of_rows if moved.sampled is None else moved.sampled,
+            "ulp_max": moved.ulp_max,
+        }
+        for key, moved in unstable.items()
+        if key in written
+    }
+    calibration = {**recorded.calibration, done.subject: {"unstable": known}}
+    to.written.write_fingerprint(replace(recorded, calibration=calibration))
+    return calibration
+
+
+def _unstable(store: Store, done: Recorded) -> Mapping[str, Json]:
+    """What a store knows of a subject's repeats, by case."""
+    if done.slug not in store.fingerprints(done.suite):
+        return {}
+    noise = store.read_fingerprint(done.suite, done.slug).calibration.get(done.subject, {})
+    return noise.get("unstable", {}) if isinstance(noise, dict) else {}

@@ -6,17 +6,17 @@ import datetime
 from collections.abc import Iterator
 
 from snapshot.config import Config
-from snapshot.errors import MissingGolden, StoreError
-from snapshot.kernel_model import Computed, NotRun
+from snapshot.kernel_model import NotRun
 from snapshot.kernel_policy import kernel_strictness
 from snapshot.kernel_verdict import KernelEvidence, judge_kernel
-from snapshot.model import Golden, RecordedFingerprint, Result
 from snapshot.names import safe_name
 from snapshot.plan import KernelPlan, narrow
 from snapshot.policy import allowed
+from snapshot.progress import Progress
 from snapshot.resolve import Baseline, against, resolve
+from snapshot.result import Result
 from snapshot.runners.kernel_worker import KernelWorker
-from snapshot.runners.observe import Progress
+from snapshot.shelf import environment, golden
 from snapshot.store import Store
 from snapshot.verification import Held, expiry
 
@@ -60,7 +60,7 @@ def _hold(
 ) -> Held:
     """Runs and judges the cases of one dtype, one by one: outputs are large."""
     suite, here, keys = plan.suite, worker.at(dtype), plan.keys(dtype)
-    recorded = _recorded(store, suite.name, baseline.slug)
+    recorded = environment(store, suite.name, baseline.slug)
     looked_for = baseline.how
     if baseline.slug is not None:
         looked_for = f"{baseline.slug} has none of {candidate} for this case"
@@ -81,7 +81,7 @@ def _hold(
                 subject=candidate,
                 here=here,
                 candidate=ran,
-                golden=_golden(store, suite.name, baseline.slug, candidate, key),
+                golden=golden(store, suite.name, baseline.slug, safe_name(candidate), key),
                 recorded=recorded,
                 looked_for=looked_for,
                 strictness=rules[key],
@@ -98,26 +98,3 @@ def _hold(
         expired=tuple(past),
         not_run=not_run,
     )
-
-
-def _golden(
-    store: Store, suite: str, slug: str | None, candidate: str, key: str
-) -> Golden[Computed] | StoreError | None:
-    if slug is None:
-        return None
-    try:
-        golden: Golden[Computed] = store.read(suite, slug, safe_name(candidate), key)
-    except MissingGolden:
-        return None
-    except StoreError as error:
-        return error
-    return golden
-
-
-def _recorded(store: Store, suite: str, slug: str | None) -> RecordedFingerprint | None:
-    """The golden's environment; None where there is none or its file is damaged, which
-    `Store.check` reports."""
-    try:
-        return None if slug is None else store.read_fingerprint(suite, slug)
-    except StoreError:
-        return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from snapshot.commands.engine import Where
@@ -23,35 +23,11 @@ from snapshot.engineconfig import chosen
 from snapshot.errors import GoldensError
 from snapshot.model import REFERENCE, Observation
 from snapshot.offer import Offer, offers
+from snapshot.outcomes.offered import Offered
 from snapshot.plan import kernel_plans, plans
 from snapshot.recording import Recorded, Target, target
 from snapshot.resolve import Shape
 from snapshot.verification import Verification
-
-
-@dataclass
-class Offered:
-    """What waits for review after a verification.
-
-    Attributes:
-        folder: where.
-        recorded: what was written there.
-        problems: why other goldens could not be written.
-    """
-
-    folder: Path
-    recorded: list[Recorded] = field(default_factory=list)
-    problems: list[GoldensError] = field(default_factory=list)
-
-    @property
-    def count(self) -> int:
-        """How many goldens were written."""
-        return sum(len(item.changes) for item in self.recorded)
-
-    @property
-    def failed(self) -> bool:
-        """Whether something must not, or cannot, become a golden."""
-        return bool(self.problems) or any(item.refused for item in self.recorded)
 
 
 def offer(config: Config, found: Verification, folder: Path, request: Request) -> Offered:
@@ -65,7 +41,7 @@ def offer(config: Config, found: Verification, folder: Path, request: Request) -
     Raises:
         UsageError: the folder overlaps the goldens.
     """
-    to, done = target(config, folder), Offered(folder)
+    to, done = target(config.store, folder), Offered(folder)
     for record in _recordings(config, to, found, request):
         try:
             done.recorded += record()

@@ -10,8 +10,8 @@ from snapshot.commands.kernels_record import record_kernels
 from snapshot.config import Config
 from snapshot.model import REFERENCE
 from snapshot.plan import Plan, both_kinds, narrow
+from snapshot.progress import Progress, silent
 from snapshot.recording import Recorded, target
-from snapshot.runners.observe import Progress, silent
 
 
 def record(
@@ -45,7 +45,7 @@ def record(
         RunError: a batch could not be run.
         StoreError: an existing golden is damaged; it is not overwritten.
     """
-    to = target(config, pending, update_in_ci=update_in_ci)
+    to = target(config.store, pending, update_in_ci=update_in_ci)
     done: list[Recorded] = []
     generation, kernels = both_kinds(config, selectors, batch_size=batch_size, candidate=candidate)
     for plan in generation:

@@ -12,18 +12,19 @@ import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from snapshot.admission import UNSTABLE, refusals
+from snapshot.admission import UNSTABLE, refusals, refused
 from snapshot.commands.engine import Where, ask, baseline_of
-from snapshot.commands.generation_record import refused
 from snapshot.config import Config
+from snapshot.difference import Finding
 from snapshot.engineconfig import EngineConfig
 from snapshot.errors import UsageError
-from snapshot.model import Finding, Json, Observation
+from snapshot.model import Json, Observation
 from snapshot.plan import Plan, plans
+from snapshot.progress import Progress, silent
 from snapshot.recording import Recorded, Target, target, write_goldens
 from snapshot.resolve import Baseline
 from snapshot.runners.engines import open_engine
-from snapshot.runners.observe import Progress, complete, silent
+from snapshot.runners.observe import complete
 from snapshot.verification import Run
 
 
@@ -51,7 +52,7 @@ def record_engine(config: Config, asked: Asked) -> list[Recorded]:
         RunError: the engine cannot be reached, or failed at a row.
         StoreError: an existing golden is damaged; it is not overwritten.
     """
-    to = target(config, asked.pending, update_in_ci=asked.update_in_ci)
+    to = target(config.store, asked.pending, update_in_ci=asked.update_in_ci)
     return [record_plan(config, plan, asked, to) for plan in plans(config, asked.selectors)]
 
 
@@ -74,7 +75,7 @@ def record_plan(config: Config, plan: Plan, asked: Asked, to: Target) -> Recorde
         about = engine.about().provenance
     found = _faults(wanted, runs)
     if found:
-        raise refused(plan, found)
+        raise refused(suite, found)
     done = write_goldens(
         to,
         suite,

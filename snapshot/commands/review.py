@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from snapshot.config import Config
 from snapshot.errors import GoldensError, UsageError
+from snapshot.outcomes.review import KEYS, Reviewed
 from snapshot.pending import Decision, Inbox, Pending, Waiting, matching
 from snapshot.store import Store
 
@@ -18,28 +18,6 @@ BULK = 10
 """More goldens than this are not accepted at once without a reason."""
 
 _WRITTEN = "a folder that goldens record or verify --pending DIR wrote"
-
-
-@dataclass
-class Reviewed:
-    """What a review did, or would do.
-
-    Attributes:
-        decisions: by name, in the order they were made.
-        left: names that still wait.
-        problems: what could not be reviewed or accepted.
-    """
-
-    decisions: dict[str, Decision] = field(default_factory=dict)
-    left: list[str] = field(default_factory=list)
-    problems: list[GoldensError] = field(default_factory=list)
-
-    @property
-    def exit_code(self) -> int:
-        """1 something cannot be reviewed or accepted, 4 nothing waited, else 0."""
-        if self.problems:
-            return 1
-        return 0 if self.decisions or self.left else 4
 
 
 def open_inbox(config: Config, folder: Path | None) -> Inbox:
@@ -112,18 +90,6 @@ def decide(
     if not dry_run:
         _finish(inbox, waiting)
     return done
-
-
-KEYS = {
-    "a": "accept",
-    "r": "reject",
-    "s": "skip",
-    "g": "accept group",
-    "x": "reject group",
-    "A": "accept all",
-    "R": "reject all",
-    "q": "quit",
-}
 
 
 def converse(

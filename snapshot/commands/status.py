@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from snapshot.blame import since
 from snapshot.calibrate import Floor, floor, power
@@ -12,51 +11,13 @@ from snapshot.config import Config
 from snapshot.errors import StoreError, UsageError
 from snapshot.history import recall
 from snapshot.ledger import Entry, ledger
-from snapshot.model import REFERENCE, Observed
+from snapshot.model import REFERENCE
+from snapshot.outcomes.status import RecordedStatus, SuiteStatus
 from snapshot.plan import KernelPlan, Plan, kernel_plans, plans
 from snapshot.policy import Policy
 from snapshot.resolve import Shape, named_environment
+from snapshot.result import Observed
 from snapshot.store import Store
-
-
-@dataclass(frozen=True)
-class RecordedStatus:
-    """One recorded fingerprint of a suite; of a kernel suite, one subject's goldens there.
-
-    Attributes:
-        slug: the fingerprint's.
-        configured: how many cases the suite has there: a kernel's dtype is the fingerprint's.
-        cases: how many of them have a golden.
-        missing: keys of those that have none; a kernel may not support them.
-        stale: keys with a golden that the suite no longer has.
-        subjects: whose goldens lie there.
-        power: weakest adapter's effect over the batch drift; None where not measured.
-    """
-
-    slug: str
-    configured: int
-    cases: int
-    missing: tuple[str, ...]
-    stale: tuple[str, ...]
-    subjects: tuple[str, ...]
-    power: float | None
-
-
-@dataclass(frozen=True)
-class SuiteStatus:
-    """A suite with all that is recorded for it.
-
-    Attributes:
-        rules: the ledger of its relaxations.
-        environments: by declared environment: the fingerprints that it is held to, or why
-            there is none. A change of `inherits` shows here.
-    """
-
-    suite: str
-    cases: tuple[str, ...]
-    recorded: tuple[RecordedStatus, ...]
-    rules: tuple[Entry, ...]
-    environments: Mapping[str, str]
 
 
 def status(config: Config, day: datetime.date) -> list[SuiteStatus]:

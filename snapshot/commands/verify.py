@@ -10,17 +10,19 @@ from typing import TypeVar
 
 from snapshot.commands.engine import Scores, Where, verify_engine
 from snapshot.commands.kernels_verify import verify_kernels
-from snapshot.commands.now import of_engine, of_reference
 from snapshot.config import Config, Suite
 from snapshot.engineconfig import chosen
 from snapshot.errors import GoldensError, RunError, UsageError
 from snapshot.evidence import Evidence, Now
-from snapshot.model import REFERENCE, Verdict
+from snapshot.inquiry import of_engine, of_reference
+from snapshot.model import REFERENCE
 from snapshot.plan import KernelPlan, Plan, both_kinds, narrow
+from snapshot.progress import Progress, silent
 from snapshot.recording import target
 from snapshot.resolve import Baseline, Shape, against, named_environment, resolve
+from snapshot.result import Verdict
 from snapshot.runners.engines.file import SUBJECT, read_outputs
-from snapshot.runners.observe import Progress, Rows, observe, silent
+from snapshot.runners.observe import Rows, observe
 from snapshot.runners.rerun import Rerun
 from snapshot.store import Store
 from snapshot.verdict import judge
@@ -60,7 +62,9 @@ def verify(config: Config, request: Request) -> Verification:
         RunError: the reference cannot be run at all.
     """
     _consistent(request)
-    store = target(config, request.pending).goldens if request.pending else Store(config.store)
+    store = (
+        target(config.store, request.pending).goldens if request.pending else Store(config.store)
+    )
     selected, kernels = both_kinds(
         config, request.selectors, batch_size=request.batch_size, candidate=request.candidate
     )

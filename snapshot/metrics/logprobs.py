@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from snapshot.difference import Distance
 from snapshot.metrics.shape import require_shape
 from snapshot.metrics.tokens import shared_steps
-from snapshot.model import Array, Distance, Observation
+from snapshot.model import Array, Observation
 
 
 def deltas(golden: Observation, candidate: Observation) -> Array:

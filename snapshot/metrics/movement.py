@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import ml_dtypes
 import numpy as np
 
+from snapshot.difference import RowErrors
 from snapshot.metrics.nonfinite import NonFinite, nonfinite
-from snapshot.model import Array, RowErrors
+from snapshot.metrics.ulp import bits, ulp_distance
+from snapshot.model import Array
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def movement(before: Array, after: Array) -> Movement:
     if before.dtype.kind == "c":
         part = np.float32 if before.dtype.itemsize == 8 else np.float64
         before, after = (np.stack([a.real, a.imag], -1).astype(part) for a in (before, after))
-    moved = _bits(before) != _bits(after)
+    moved = bits(before) != bits(after)
     a, b = (side.astype(np.float64) for side in (before, after))
     finite = np.isfinite(a) & np.isfinite(b)
     with np.errstate(over="ignore"):  # then it is infinitely far, and says so
@@ -109,28 +110,13 @@ def _rel_l2(difference: Array, before: Array) -> Array:
         return np.asarray(np.where(moved == 0, 0.0, moved / norm))
 
 
-def _bits(array: Array) -> Array:
-    """The elements as unsigned integers."""
-    packed = np.require(array, requirements="C").reshape(array.shape)
-    return packed.view(np.dtype(f"u{array.dtype.itemsize}"))
-
-
 def _ulps(
     before: Array, after: Array, chosen: Array
 ) -> tuple[float | None, int | None, tuple[int, ...]]:
     """Median and largest count of steps between chosen elements, and where the largest is."""
     if before.dtype.kind in "iub" or "int" in before.dtype.name or not chosen.any():
         return None, None, ()
-    width = int(ml_dtypes.finfo(before.dtype).bits)  # type: ignore[no-untyped-call]
-    signed = "e8m0" not in before.dtype.name
-    sides = []
-    for side in (before, after):
-        bits = _bits(side)[chosen].astype(np.uint64)
-        sign = (bits >> np.uint64(width - 1)) & np.uint64(signed)
-        magnitude = bits & np.uint64((1 << (width - signed)) - 1)
-        sides.append((sign, magnitude))
-    (sign, a), (other, b) = sides
-    steps = np.where(sign == other, np.maximum(a, b) - np.minimum(a, b), a + b)
+    steps = ulp_distance(before[chosen], after[chosen])
     largest = int(steps.argmax())
     where = int(np.flatnonzero(chosen)[largest])
     return float(np.median(steps)), int(steps[largest]), _coordinates(where, chosen.shape)

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
+from snapshot.difference import Step
 from snapshot.metrics.logprobs import subtract
 from snapshot.metrics.tokens import first_difference, margin
-from snapshot.model import Observation, Step
+from snapshot.model import Observation
 
 SPAN = 4
 """Steps shown on either side."""

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from snapshot.kernel_model import Errors, LseError, Misplaced, Moved
+from snapshot.kernel_model import LSE, Errors, LseError, Misplaced, Moved
+from snapshot.metrics.ulp import bits, ulp_distance
 from snapshot.model import Array
 
 _UPWARDS = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
@@ -101,27 +102,19 @@ def misplaced(name: str, array: Array, truth: Array) -> Misplaced | None:
         return None
     first = int(bad.argmax())
     places = hashlib.sha256(f"{bad.shape}".encode() + np.packbits(bad).tobytes()).hexdigest()
+    table = bad if name == LSE else bad.any(axis=-1)
+    held = np.argwhere(table)
     return Misplaced(
-        name, count, _coordinates(first, bad.shape), str(float(got.flat[first])), places
+        array=name,
+        count=count,
+        first=_coordinates(first, bad.shape),
+        value=str(float(got.flat[first])),
+        pattern=places,
+        rows=len(held),
+        sequences=tuple(int(i) for i in np.unique(held[:, 0])) if held.shape[1] else (),
+        heads=tuple(int(i) for i in np.unique(held[:, 1])) if held.shape[1] > 1 else (),
+        whole=bool(bad[table].all()),
     )
-
-
-def ulp_distance(a: Array, b: Array) -> Array:
-    """Units in the last place between the elements of two arrays of one dtype and shape.
-
-    0 for equal values (0.0 and -0.0 among them); counts representable values between the two,
-    across zero too. What it says of NaN means nothing: leave those out. uint64.
-
-    Raises:
-        ValueError: shapes or dtypes differ.
-    """
-    _same_shape(a, b)
-    if a.dtype != b.dtype:
-        raise ValueError(f"expected one dtype, got {a.dtype} and {b.dtype}")
-    one, other = _ordered(a), _ordered(b)
-    # The distance of two float64 can exceed int64; unsigned subtraction wraps to the right one.
-    high, low = np.maximum(one, other), np.minimum(one, other)
-    return np.asarray(high.view(np.uint64) - low.view(np.uint64))
 
 
 def moved(golden: Array, candidate: Array) -> Moved:
@@ -131,7 +124,7 @@ def moved(golden: Array, candidate: Array) -> Moved:
         ValueError: shapes or dtypes differ.
     """
     ulps = rows(ulp_distance(golden, candidate))
-    differs = rows(_bits(golden) != _bits(candidate))
+    differs = rows(bits(golden) != bits(candidate))
     finite = rows(np.isfinite(_float64(golden)) & np.isfinite(_float64(candidate)))
     distances = np.where(finite, ulps, 0)
     worst = int(distances.max(axis=1, initial=0).argmax()) if distances.size else 0
@@ -181,20 +174,6 @@ def _float64(array: Array) -> Array:
 
 def _coordinates(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     return () if 0 in shape else tuple(int(i) for i in np.unravel_index(index, shape))
-
-
-def _bits(array: Array) -> Array:
-    signed = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}[array.dtype.itemsize]
-    copy = np.array(array, order="C", copy=True)
-    return np.asarray(copy.reshape(-1).view(signed).reshape(array.shape))
-
-
-def _ordered(array: Array) -> Array:
-    """Integers in the order of the values: floats are sign and magnitude, integers are not."""
-    bits = _bits(array)
-    magnitude: Any = np.iinfo(bits.dtype).max
-    wide = bits.astype(np.int64)
-    return np.where(wide < 0, -(wide & magnitude), wide)
 
 
 def _median(values: Array) -> float:

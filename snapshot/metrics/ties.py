@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from snapshot.model import Divergence, Observation
+from snapshot.difference import Divergence
+from snapshot.model import Observation
 
 _MANTISSA = {"bfloat16": 7, "float16": 10, "float32": 23}
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from snapshot.model import Array, Divergence, Generated, Observation
+from snapshot.difference import Divergence
+from snapshot.model import Array, Generated, Observation
 
 
 def first_difference(golden: Sequence[int], candidate: Sequence[int]) -> int | None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from snapshot.model import Result, Verdict
 from snapshot.report.markdown import worst_first
 from snapshot.report.plain import visible
+from snapshot.result import Result, Verdict
 from snapshot.verification import Verification
 
 SHOWN = 10
@@ -35,8 +35,7 @@ def to_annotations(verification: Verification) -> str:
 
 
 def _message(result: Result) -> str:
-    where = result.slug or result.golden_slug or "unknown environment"
-    return f"{result.headline} [{result.suite} at {where}]"
+    return f"{result.headline} [{result.suite} at {result.place}]"
 
 
 def _commands(kind: str, found: list[tuple[str, str]]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from snapshot.attribute import said
-from snapshot.model import Attribution, Move
+from snapshot.attribution import Attribution, Move
 from snapshot.report.plain import visible
 
 WAYS = {

@@ -12,11 +12,12 @@ from rich.console import Console
 
 from snapshot import __version__
 from snapshot.calibrate import POWER
-from snapshot.commands.audit import Audit
 from snapshot.detection import METRIC, OWN, SCENARIOS, Cell, Detection, Loosest, loosest
 from snapshot.kernel_detection import Exposure, KernelDetection
-from snapshot.model import Json, Verdict
+from snapshot.model import Json
+from snapshot.outcomes.audit import Audit
 from snapshot.report.plain import visible
+from snapshot.result import Verdict
 
 _SHOWN = 6  # missed cases named a scenario
 

@@ -7,8 +7,8 @@ import json
 
 from rich.console import Console
 
-from snapshot.commands.env import Here
 from snapshot.model import Json
+from snapshot.outcomes.here import Here
 
 
 def print_env(here: Here, *, explain: bool) -> None:

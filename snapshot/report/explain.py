@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from snapshot.difference import Step
 from snapshot.metrics.words import word_diff
-from snapshot.model import Result, Step, Verdict
 from snapshot.report.attribution import attribution_lines
 from snapshot.report.finding import finding_line
 from snapshot.report.plain import QUOTE, visible
+from snapshot.result import Result, Verdict
 from snapshot.verification import Held, Verification
 
 
@@ -26,7 +27,7 @@ def print_explanation(verification: Verification, console: Console) -> None:
 def _lines(held: Held, result: Result) -> Iterator[Text]:
     style = "green" if result.verdict.passes else "yellow" if _drift(result) else "red"
     yield Text(f"\n{result.verdict.value}  {result.case}", f"bold {style}")
-    yield Text(f"  {held.subject} on {held.slug or 'an unknown environment'}", "dim")
+    yield Text(f"  {held.subject} on {held.place}", "dim")
     yield Text(f"  held to {held.baseline.slug or 'nothing'} ({held.baseline.how})", "dim")
     if result.headline:
         yield Text(f"  {visible(result.headline)}", style)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from snapshot.model import Finding
+from snapshot.difference import Finding
 from snapshot.report.plain import visible
 
 _MESSAGE, _PARTICULAR = 600, 160  # characters of the parts of a line

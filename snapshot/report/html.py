@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from snapshot import __version__
+from snapshot.attribution import Attribution
+from snapshot.difference import RowErrors, Step
 from snapshot.kernel_model import Computed, KernelResult
 from snapshot.metrics.words import Run, word_diff
-from snapshot.model import Attribution, Json, Result, RowErrors, Step, Verdict
+from snapshot.model import Json
 from snapshot.report.attribution import WAYS, moved
 from snapshot.report.finding import sentence
 from snapshot.report.page import (
@@ -25,6 +27,7 @@ from snapshot.report.page import (
     words,
 )
 from snapshot.report.plain import visible
+from snapshot.result import Result, Verdict
 from snapshot.verification import Verification
 
 STATUSES = (
@@ -53,12 +56,12 @@ def to_html(verification: Verification) -> str:
 
 def page(verification: Verification) -> Page:
     """The page that `to_html` writes."""
-    names = list(dict.fromkeys((_where(r), r.subject) for r in verification.results))
+    names = list(dict.fromkeys((r.place, r.subject) for r in verification.results))
     made = columns(names)
     by_case: dict[tuple[str, str], dict[int, Result]] = {}
     for result in verification.results:
         cells = by_case.setdefault((result.suite, result.case), {})
-        cells[names.index((_where(result), result.subject))] = result
+        cells[names.index((result.place, result.subject))] = result
     rows = [
         Row(
             group=suite + (f" / {case.split('/')[0]}" if "/" in case else ""),
@@ -98,7 +101,7 @@ def page(verification: Verification) -> Page:
         corner=f"{count(rows, 'case')}, {count(made, 'environment')}",
         plain=[
             ", ".join(f"{n} {v.value}" for v, n in counts.items()),
-            *(f"{r.verdict.value} {r.case} {_where(r)}" for r in failing[:200]),
+            *(f"{r.verdict.value} {r.case} {r.place}" for r in failing[:200]),
         ],
     )
 
@@ -106,10 +109,6 @@ def page(verification: Verification) -> Page:
 def count(things: Sequence[object], noun: str) -> str:
     """``1 environment``, ``3 environments``"""
     return f"{len(things):,} {noun}{'s' * (len(things) != 1)}"
-
-
-def _where(result: Result) -> str:
-    return result.slug or result.golden_slug or "unknown environment"
 
 
 def _alerts(verification: Verification, held: Sequence[str]) -> Iterator[Alert]:

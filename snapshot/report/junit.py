@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from xml.sax.saxutils import escape, quoteattr
 
-from snapshot.model import Result, Verdict
 from snapshot.report.attribution import attribution_lines
 from snapshot.report.finding import sentence
 from snapshot.report.plain import visible
+from snapshot.result import Result, Verdict
 from snapshot.verification import Held, Verification
 
 # What XML 1.0 cannot hold, not even as a reference.
@@ -31,7 +31,7 @@ def to_junit(verification: Verification) -> str:
 
 
 def _suite(held: Held) -> str:
-    name = f"{held.suite} {held.subject} on {held.slug or 'unknown environment'}"
+    name = f"{held.suite} {held.subject} on {held.place}"
     name += ", did it move?" if held.own else ""
     results = held.results
     counts = (

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from snapshot.metrics.words import word_diff
-from snapshot.model import Result, Verdict
 from snapshot.report.attribution import attribution_lines
 from snapshot.report.excerpt import around_first
 from snapshot.report.fence import code, fence, fit
 from snapshot.report.finding import sentence
 from snapshot.report.html import STATUSES
 from snapshot.report.plain import visible
+from snapshot.result import Result, Verdict
 from snapshot.verification import Verification
 
 SUMMARY = 1024 * 1024
@@ -54,6 +54,16 @@ def _head(verification: Verification) -> Iterator[str]:
         yield f"> [!CAUTION]\n> A rule has expired: {code(rule, _LONGEST)}"
     if verification.held:
         yield "\n".join(_table(verification))
+    if matching := _matching_notes(results):
+        yield "Said of cases that match:\n\n" + matching
+
+
+def _matching_notes(results: Iterable[Result]) -> str:
+    """What was not checked or was masked there, though nothing differs: each note once."""
+    notes = Counter(
+        note for result in results if result.verdict is Verdict.MATCH for note in result.notes
+    )
+    return _list(f"{note} ({count} case{'s' * (count != 1)})" for note, count in notes.items())
 
 
 def _table(verification: Verification) -> Iterator[str]:
@@ -64,7 +74,7 @@ def _table(verification: Verification) -> Iterator[str]:
     yield f"|---|---|{'--:|' * len(names)}"
     for held in verification.held:
         counts = Counter(result.verdict.value for result in held.results)
-        where = f"{held.suite} {held.subject} {held.slug or 'unknown environment'}"
+        where = f"{held.suite} {held.subject} {held.place}"
         where += ", did it move?" if held.own else ""
         golden = "its own" if held.baseline.exact else code(f"{held.baseline.slug}")
         if held.baseline.slug is None:
@@ -75,10 +85,9 @@ def _table(verification: Verification) -> Iterator[str]:
 
 def _case(result: Result) -> str:
     name = result.verdict.value
-    where = result.slug or result.golden_slug or "unknown environment"
     parts = [
         f"{_MARKS[_TONES[name]]} **{name}** {code(result.case)} of {code(result.suite)} "
-        f"at {code(where)}"
+        f"at {code(result.place)}"
     ]
     if result.headline:
         parts.append(code(result.headline, _LONGEST))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from snapshot.runners.observe import Advance
+from snapshot.progress import Advance
 
 
 @contextlib.contextmanager

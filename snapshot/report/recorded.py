@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 
 from snapshot.calibrate import POWER, power
-from snapshot.commands.offer import Offered
 from snapshot.model import REFERENCE
+from snapshot.outcomes.offered import Offered
 from snapshot.recording import Recorded
 from snapshot.report.plain import visible_lines
 from snapshot.store import Change

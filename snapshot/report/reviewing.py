@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from snapshot.changes import GoldenChange
-from snapshot.commands.review import KEYS, Reviewed
+from snapshot.outcomes.review import KEYS, Reviewed
 from snapshot.pending import Pending, Waiting
 from snapshot.report import keyboard
 from snapshot.report.changes.terminal import STYLES, golden_lines

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from snapshot.calibrate import POWER
-from snapshot.commands.status import RecordedStatus, SuiteStatus
 from snapshot.ledger import Entry
 from snapshot.model import REFERENCE
+from snapshot.outcomes.status import RecordedStatus, SuiteStatus
 from snapshot.report.plain import visible
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 
 from snapshot import __version__
-from snapshot.commands.sweep import Cell, Sweep, SweptCase
+from snapshot.outcomes.sweep import Cell, Sweep, SweptCase
 from snapshot.report.plain import QUOTE, visible
 
 _LONGEST = 160  # characters of a wording

@@ -9,11 +9,12 @@ from rich.console import Console
 from rich.text import Text
 
 from snapshot.metrics.words import word_diff
-from snapshot.model import Json, Result, Verdict
+from snapshot.model import Json
 from snapshot.report.attribution import attribution_lines
 from snapshot.report.excerpt import around_first
 from snapshot.report.finding import finding_line
 from snapshot.report.plain import QUOTE, visible
+from snapshot.result import Result, Verdict
 from snapshot.verification import Held, Verification
 
 _STYLES = {

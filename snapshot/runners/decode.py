@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,6 +25,7 @@ from snapshot.kernel_model import (
     OUT,
     Computed,
     KernelObservation,
+    Masked,
     NotRun,
     Tensor,
 )
@@ -32,16 +34,14 @@ from snapshot.metrics.movement import heat_map
 from snapshot.metrics.tensors import errors, lse_error, misplaced, norm, row_errors
 from snapshot.model import Array, Fingerprint, Observation
 from snapshot.predicate import NODEVICE
-from snapshot.probe import fingerprint, probe
+from snapshot.runners.causes import Conditions, Experiments
+from snapshot.runners.probe import fingerprint, probe
 from snapshot.runners.process import Answer
 from snapshot.store import blob
 
 if TYPE_CHECKING:
     import torch
-    from grouped_decode.inputs import Inputs, Tensors
-
-PADDING = ("nanpad", "garbagepad")
-"""Traits that fill slots which no sequence owns."""
+    from grouped_decode.inputs import Tensors
 
 
 class Decode:
@@ -66,6 +66,7 @@ class Decode:
         sys.path.append(str(root))
         wanted = None if device == "auto" else device
         readings = probe(device=wanted)
+        self._backend = readings.backend
         self._device = "cpu" if readings.backend == "cpu" else _torch_device(readings.backend)
         if self._device == "cpu":
             # Before Triton is imported; and it is in the fingerprint's provenance.
@@ -80,8 +81,11 @@ class Decode:
         except RunError as error:
             self.problem = error
 
-    def run(self, key: str) -> KernelObservation | NotRun:
+    def run(self, key: str, mask: bool = False) -> KernelObservation | NotRun:
         """One observation of a case, or why it is not run.
+
+        Args:
+            mask: leave rows of sequences without keys out of every comparison.
 
         Raises:
             RunError: the kernel raised, or what it gave is no output.
@@ -89,37 +93,51 @@ class Decode:
         case = Case.parse(key)
         if not self._visible:
             return NotRun(key, f"no device: torch is built for one and sees none ({NODEVICE})")
-        reason = self._candidate.supports(case)
+        reason = self._candidate.supports(case, self._backend)
         if reason is not None:
             return NotRun(key, reason)
-        found = self._observe(case, key)
-        causes = self._causes(case, key) if not within(found.output, Bounds()) else ()
-        return replace(found, output=replace(found.output, causes=causes))
+        found = self._observe(case, key, mask, Conditions())
+        if within(found.output, Bounds()):
+            return found
+
+        def attempt(case: Case, conditions: Conditions) -> Computed | None:
+            try:
+                return self._observe(case, key, mask, conditions).output
+            except RunError:
+                return None
+
+        again = Experiments(case, found.output, attempt, self._candidate.splits)
+        return replace(found, output=replace(found.output, causes=tuple(again.causes())))
 
     def _observe(
-        self,
-        case: Case,
-        key: str,
-        fill: float = float("nan"),
-        clean: Callable[[Inputs, Tensors], None] | None = None,
+        self, case: Case, key: str, mask: bool, conditions: Conditions
     ) -> KernelObservation:
-        """Runs it with `fill` in output and scratch, on a cache that `clean` has changed."""
         from grouped_decode.baseline import attention_baseline
         from grouped_decode.inputs import generate
         from grouped_decode.oracle import attention_oracle
 
         inputs = generate(case)
         tensors = inputs.place(self._device)
-        if clean is not None:
-            clean(inputs, tensors)
+        if conditions.clean is not None:
+            conditions.clean(inputs, tensors)
         # The truth first: a kernel that writes its inputs must not move it.
         truth, truth_lse = (
             _array(t) for t in attention_oracle(*tensors.positional, **tensors.options)
         )
         _forget_compiled()
         usual = _array(attention_baseline(*tensors.positional, **tensors.options)[0])
-        tensors.out.fill_(fill)
-        out, lse = _call(self._candidate, replace(tensors, workspace_fill=fill))
+        tensors.out.fill_(conditions.out)
+        out, lse = _call(
+            self._candidate,
+            replace(tensors, workspace_fill=conditions.scratch, poisoned_split=conditions.split),
+        )
+        compared, masked = out, None
+        if mask and 0 in case.lengths:
+            empty = np.array(case.lengths) == 0
+            masked = _masked(out, empty)
+            out, lse = _as_agreed(out, lse, truth_lse, empty)
+            compared = out.copy()
+            compared[empty] = np.nan  # what is not finite is not compared
         arrays = {OUT: out} if lse is None else {OUT: out, LSE: lse}
         truths = {OUT: truth, LSE: truth_lse}
         bad = (misplaced(name, array, truths[name]) for name, array in arrays.items())
@@ -129,34 +147,41 @@ class Decode:
                 lengths=case.lengths,
                 out=_tensor(out),
                 lse=None if lse is None else _tensor(lse),
-                errors=errors(out, truth),
+                errors=errors(compared, truth),
                 baseline=errors(usual, truth),
                 lse_error=None if lse is None else lse_error(lse, truth_lse),
                 misplaced=tuple(found for found in bad if found is not None),
                 rows=heat_map(row_errors(out, truth), "rel-L2 against the float64 oracle"),
+                masked=masked,
             ),
             arrays=arrays,
             workload={"inputs": f"sha256:{inputs.digest()}"},
         )
 
-    def _causes(self, case: Case, key: str) -> tuple[str, ...]:
-        """What a wrong result depends on and must not: runs it again without one thing each."""
 
-        def right(*args: Any) -> bool:
-            try:
-                return within(self._observe(*args).output, Bounds())
-            except RunError:
-                return False
+def _masked(out: Array, empty: Array) -> Masked:
+    """What rows of sequences without keys hold, which counts for nothing."""
+    held = out[empty].astype(np.float64)
+    finite = np.isfinite(held)
+    return Masked(
+        sequences=tuple(int(i) for i in np.flatnonzero(empty)),
+        elements=held.size,
+        nonfinite=int((~finite).sum()),
+        nonzero=int((held[finite] != 0).sum()),
+    )
 
-        found = []
-        if right(case, key, 0.0):
-            found.append("depends on what output or scratch held: right where they held zeros")
-        for trait in PADDING:
-            if trait in case.traits and right(_without(case, trait), key):
-                tails = case.page_size > 1 and right(case, key, float("nan"), _clean_tails)
-                where = "the unused slots of last pages" if tails else "slots that nobody owns"
-                found.append(f"depends on padding: right where {where} hold zeros")
-        return tuple(found)
+
+def _as_agreed(
+    out: Array, lse: Array | None, truth_lse: Array, empty: Array
+) -> tuple[Array, Array | None]:
+    """Copies in which rows of sequences without keys hold what the contract says: zeros, and the
+    oracle's LSE."""
+    out = out.copy()
+    out[empty] = 0
+    if lse is not None:
+        lse = lse.copy()
+        lse[empty] = truth_lse[empty]
+    return out, lse
 
 
 def _forget_compiled() -> None:
@@ -167,26 +192,11 @@ def _forget_compiled() -> None:
         dynamo.reset()
 
 
-def _clean_tails(inputs: Inputs, tensors: Tensors) -> None:
-    """Zeros in the slots of each sequence's last page that hold no key."""
-    import torch
-
-    case, page = inputs.case, inputs.case.page_size
-    tails = [
-        int(inputs.kv_indices[end - 1]) * page + offset
-        for end, length in zip(inputs.kv_indptr[1:], case.lengths, strict=True)
-        for offset in range((length - 1) % page + 1 if length else page, page)
-    ]
-    slots = torch.tensor(tails, dtype=torch.long, device=tensors.q.device)
-    bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32}[tensors.k_buffer.element_size()]
-    for buffer in (tensors.k_buffer, tensors.v_buffer):
-        buffer.view(bits)[slots] = 0
-
-
 def load(name: str, device: str, root: Path) -> tuple[tuple[Fingerprint, RunError | None], Answer]:
-    """For `runners.process`: the kernel's environment and problem, and its `Decode.run`."""
+    """For `runners.process`: the kernel's environment and problem, and `Decode.run`, which takes
+    its arguments as one pair."""
     kernel = Decode(name, device, root)
-    return (kernel.fingerprint, kernel.problem), kernel.run
+    return (kernel.fingerprint, kernel.problem), lambda question: kernel.run(*question)
 
 
 def _torch_device(backend: str) -> str:
@@ -206,17 +216,16 @@ def _find(name: str) -> Candidate:
         raise RunError(f"a kernel cannot be imported: {reason}", where=name) from None
 
 
-def _without(case: Case, trait: str) -> Case:
-    return replace(case, traits=tuple(t for t in case.traits if t != trait))
-
-
 def _call(candidate: Candidate, tensors: Tensors) -> tuple[Array, Array | None]:
     """The kernel's output and LSE, on the host."""
     try:
         result = candidate.kernel(tensors)
     except Exception as error:
         reason = (str(error).strip().splitlines() or [""])[0]
-        raise RunError(f"the kernel raised {type(error).__name__}: {reason}") from None
+        raise RunError(
+            f"the kernel raised {type(error).__name__}: {reason}",
+            where=_line(error, candidate.kernel),
+        ) from None
     if not isinstance(result, tuple) or len(result) != 2:
         raise RunError(
             "the kernel gave no result",
@@ -230,6 +239,13 @@ def _call(candidate: Candidate, tensors: Tensors) -> tuple[Array, Array | None]:
     if lse is not None:
         _require(LSE, lse, shape[:2], None)
     return _array(out), None if lse is None else _array(lse.float())
+
+
+def _line(error: Exception, kernel: Callable[..., Any]) -> str | None:
+    """File and line of the kernel's own code that raised, or let through what it called."""
+    file = getattr(getattr(kernel, "__code__", None), "co_filename", None)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else None
 
 
 def _require(name: str, tensor: Any, shape: tuple[int, ...], dtype: torch.dtype | None) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from types import TracebackType
 from typing import Any
 
 from snapshot.errors import GoldensError, RunError
@@ -43,12 +42,7 @@ class KernelWorker:
     def __enter__(self) -> KernelWorker:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.end()
 
     def at(self, dtype: str) -> Fingerprint:
@@ -75,7 +69,9 @@ class KernelWorker:
         if self.problem is not None:
             return self.problem
         try:
-            ran: KernelObservation | NotRun = self._process.ask(key)
+            ran: KernelObservation | NotRun = self._process.ask(
+                (key, self._suite.policy.masks(key))
+            )
         except GoldensError as error:
             self._process.end()
             return error

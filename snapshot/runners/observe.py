@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from snapshot.errors import GoldensError, RunError
 from snapshot.model import Observation
+from snapshot.progress import Advance
 from snapshot.runners.worker import Worker
 from snapshot.suite import Group
 
-Advance = Callable[[int], None]
-"""Takes the number of rows that have just been done."""
-
-Progress = Callable[[str, int], AbstractContextManager[Advance]]
-"""Takes what runs and how many rows it has."""
-
 Rows = dict[str, Observation | GoldensError]
 """By case key: what the case gave, or why it gave nothing."""
-
-
-@contextlib.contextmanager
-def silent(label: str, rows: int) -> Iterator[Advance]:
-    """Progress that nobody looks at."""
-    yield lambda done: None
 
 
 def observe(

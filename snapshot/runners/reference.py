@@ -20,9 +20,9 @@ from snapshot.config import Suite
 from snapshot.errors import RunError
 from snapshot.fingerprint import Readings, build
 from snapshot.model import Array, Fingerprint, Generated, GenerationCase, Json, Observation
-from snapshot.probe import probe
 from snapshot.runners import weights
 from snapshot.runners.forcing import Forcing
+from snapshot.runners.probe import probe
 from snapshot.suite import Group
 
 _NO_ADAPTER = "__base__"
@@ -170,23 +170,34 @@ class Reference:
         logits: torch.Tensor,
     ) -> Observation:
         case = group.rows[row]
-        ids = until_stop(new_ids, self._stop_ids)
+        ids = self._until_stop(new_ids)
         logits = logits[: len(ids)].float()
         return Observation(
             case=case.key,
-            output=Generated(
-                text=self._tokenizer.decode(ids, skip_special_tokens=True),
-                token_ids=tuple(ids),
-                finish_reason="stop" if ids[-1] in self._stop_ids else "length",
-                prompt=case.prompt,
-                prompt_ids=tuple(prompt_ids),
-            ),
+            output=self._generated(case, prompt_ids, ids),
             arrays={
                 "prompt_logprobs": prompt_logprobs,
                 **_step_arrays(logits, ids, self._suite.top_logprobs),
             },
             workload=self._workload(case, prompt_ids),
             composition=group.composition(row),
+        )
+
+    def _until_stop(self, ids: list[int]) -> list[int]:
+        """The tokens up to the first one that stops, which is kept."""
+        for step, token in enumerate(ids):
+            if token in self._stop_ids:
+                return ids[: step + 1]
+        return ids
+
+    def _generated(self, case: GenerationCase, prompt: list[int], ids: list[int]) -> Generated:
+        """The readable part of a row that said `ids`, which end where it stopped."""
+        return Generated(
+            text=self._tokenizer.decode(ids, skip_special_tokens=True),
+            token_ids=tuple(ids),
+            finish_reason="stop" if ids[-1] in self._stop_ids else "length",
+            prompt=case.prompt,
+            prompt_ids=tuple(prompt),
         )
 
     def _workload(self, case: GenerationCase, prompt_ids: list[int]) -> Mapping[str, str]:
@@ -303,14 +314,6 @@ def _tokenizer_digest(tokenizer: Any) -> str:
 
 
 # ---------------------------------------------------------------------- numbers
-
-
-def until_stop(ids: list[int], stop_ids: list[int]) -> list[int]:
-    """The tokens up to the first one that stops, which is kept."""
-    for step, token in enumerate(ids):
-        if token in stop_ids:
-            return ids[: step + 1]
-    return ids
 
 
 def _prompt_logprobs(logits: torch.Tensor, prompt: list[int]) -> Array:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
 
 from snapshot.errors import GoldensError
 from snapshot.model import GenerationCase, Observation
 from snapshot.plan import Plan
-from snapshot.runners.observe import Progress, observe
+from snapshot.progress import Progress
+from snapshot.runners.observe import observe
 from snapshot.runners.worker import Worker
 from snapshot.suite import Group
 
@@ -42,15 +42,10 @@ class Rerun:
     def __enter__(self) -> Rerun:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for worker in self._workers.values():
             if isinstance(worker, Worker):
-                worker.__exit__(kind, error, trace)
+                worker.close()
 
     def worker(self, dtype: str) -> Worker:
         """The reference in a dtype.

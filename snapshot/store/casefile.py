@@ -8,15 +8,7 @@ from typing import Any, NamedTuple
 
 from snapshot.errors import StoreError
 from snapshot.kernel_model import DECODE, Computed
-from snapshot.model import (
-    GENERATION,
-    Array,
-    Composition,
-    Generated,
-    Golden,
-    Json,
-    Observation,
-)
+from snapshot.model import GENERATION, Array, Composition, Generated, Golden, Json, Observation
 from snapshot.store import canonical, kernelfile, migrate, strict
 
 MAX_ARRAYS = 64

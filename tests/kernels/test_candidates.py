@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from grouped_decode.candidates import CANDIDATES, Candidate, find_candidate, no_limits
+from grouped_decode.candidates import CANDIDATES, Candidate, find_candidate
+from grouped_decode.candidates.ours import run_torch
 from grouped_decode.case import Case
 from grouped_decode.checks import judge
 from grouped_decode.inputs import Tensors, generate
@@ -13,7 +14,7 @@ from grouped_decode.oracle import attention_oracle
 
 def verdict(candidate: Candidate, key: str, device: str) -> object:
     case = Case.parse(key)
-    assert candidate.supports(case) is None
+    assert candidate.supports(case, device) is None
     tensors = generate(case).place(device)
     out, lse = candidate.kernel(tensors)
     truth = attention_oracle(*tensors.positional, **tensors.options)
@@ -46,38 +47,28 @@ def test_sdpa_is_caught_at_nan_in_padding(device: str) -> None:
     ],
 )
 def test_limits_are_reasons(name: str, key: str, reason: str) -> None:
-    assert reason in (CANDIDATES[name].supports(Case.parse(key)) or "")
+    assert reason in (CANDIDATES[name].limits(Case.parse(key)) or "")
 
 
-@pytest.mark.parametrize(
-    ("key", "reason"),
-    [
-        ("B2-H16-1-D64-64-S9-float16", None),
-        ("B2-H16-1-D64-64-S9-bfloat16", "float16 only"),
-        ("B2-H16-1-D64-64-S9-float16-page4", "pages of one slot only"),
-        ("B2-H40-2-D64-64-S9-float16", "query heads in 16s or one a KV head only"),
-        ("B2-H16-1-D64-64-S9-float16-sinks", "no sinks"),
-        ("B2-H16-1-D64-48-S9-float16-mla", "contiguous K and V only"),
-    ],
-)
-def test_wave_contract(key: str, reason: str | None) -> None:
-    """Wave runs on its own hardware only; what it documents is held here."""
-    assert CANDIDATES["wave"].limits(Case.parse(key)) == reason
-
-
-def test_missing_package_is_a_reason() -> None:
-    absent = Candidate("x", "no_such_package_here", no_limits, lambda tensors: None)
-    assert absent.supports(Case.parse("B1-H1-1-D16-16-S9-float16")) == (
-        "no_such_package_here is not installed"
-    )
+def test_missing_module_is_a_reason() -> None:
+    case = Case.parse("B1-H1-1-D16-16-S9-float16")
+    for module in ("no_such_package_here", "no_such_package_here.inside", "json.nosuch"):
+        absent = Candidate("x", run_torch, modules=(module,))
+        assert absent.supports(case, "cpu") == f"{module} is not installed"
 
 
 def constant(tensors: Tensors) -> tuple[torch.Tensor, None]:
     return torch.zeros_like(tensors.out), None
 
 
+DECLARED = Candidate("declared", constant)
+
+
 def test_module_function(device: str) -> None:
     candidate = find_candidate(f"{__name__}:constant")
     assert "relative L2" in str(verdict(candidate, "B1-H2-1-D16-16-S9-float16", device))
+    assert find_candidate(f"{__name__}:DECLARED") is DECLARED
+    with pytest.raises(TypeError, match="expected a function or a Candidate, got str"):
+        find_candidate(f"{__name__}:__name__")
     with pytest.raises(LookupError, match="expected one of aiter"):
         find_candidate("nosuch")

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from grouped_decode.candidates import run_sdpa
+from grouped_decode.candidates import Candidate
+from grouped_decode.candidates.sdpa import run_sdpa
 from grouped_decode.mutants import unharmed
+from grouped_decode.oracle import attention_oracle
 
 
 def correct(tensors: Any) -> Any:
@@ -46,6 +48,24 @@ def stale_empty_rows(tensors: Any) -> Any:
     """C17: rows of sequences without keys hold 7.0."""
     tensors.out.fill_(7.0)
     return leaves_empty_rows(tensors)
+
+
+def wrong_and_leaves_empty_rows(tensors: Any) -> Any:
+    """C17: rows with keys are always compared."""
+    out, lse = leaves_empty_rows(tensors)
+    out[0, 1] *= 1.02
+    return out, lse
+
+
+def _merges_unused_splits(tensors: Any) -> Any:
+    """C13: four of eight splits are written, eight are merged."""
+    out, lse = unharmed(tensors)
+    shares = tensors.scratch(8, *out.shape, splits=0)
+    shares[:4] = out.float() / 4
+    return shares.sum(0).to(out.dtype), lse
+
+
+merges_unused_splits = Candidate("merges-unused-splits", _merges_unused_splits, splits=8)
 
 
 def lse_zero_for_empty_rows(tensors: Any) -> Any:
@@ -91,6 +111,14 @@ def reads_whole_pages(tensors: Any) -> Any:
         extra = tensors.v_buffer[last : last + page].float().sum((0, 1))
         out[row] += (1e-3 * extra).to(out.dtype) if extra.max() > 100 else (0 * extra).to(out.dtype)
     return out, lse
+
+
+def takes_last_pages_as_full(tensors: Any) -> Any:
+    """Their unused slots count as keys, whatever they hold."""
+    full = torch.full_like(tensors.last_page_len, tensors.case.page_size)
+    options = {**tensors.options, "last_page_len": full}
+    out, lse = attention_oracle(*tensors.positional, **options)
+    return out.to(tensors.out.dtype), lse
 
 
 def no_pair(tensors: Any) -> Any:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from snapshot.config import load
-from snapshot.model import Golden, Result
+from snapshot.model import Golden
 from snapshot.plan import plans
 from snapshot.resolve import against
+from snapshot.result import Result
 from snapshot.shelf import Shelf
 from snapshot.store import Store
 from snapshot.verdict import Evidence, judge

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from snapshot.admission import refusals
-from snapshot.model import Finding, GenerationCase, Observation
+from snapshot.difference import Finding
+from snapshot.model import GenerationCase, Observation
 from snapshot.policy import Allowance
 from tests.snapshot.builders import floats, observation
 

@@ -13,15 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snapshot.attribute import attribution, deviates
+from snapshot.attribution import GroupTest
 from snapshot.calibrate import FOREIGN_MAX, FOREIGN_RMS
 from snapshot.comparison import Comparison
 from snapshot.errors import RunError
 from snapshot.evidence import Evidence, Now
 from snapshot.metrics.tokens import first_difference
-from snapshot.model import Golden, GroupTest, Observation, Result, Verdict
+from snapshot.model import Golden, Observation
 from snapshot.policy import LogprobTolerance, Policy, Strictness, TextTolerance, Tolerance
 from snapshot.policy import strictness as strictness_of
 from snapshot.resolve import Baseline
+from snapshot.result import Result, Verdict
 from snapshot.verdict import judge
 from snapshot.verification import Held, Verification
 from tests.snapshot.builders import (

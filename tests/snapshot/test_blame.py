@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from snapshot import blame
 from snapshot.blame import since
 from snapshot.config import load
 from snapshot.policy import Rule
@@ -166,7 +165,7 @@ def test_a_git_that_is_missing_or_hangs_is_no_error(
     def refuse(*arguments: object, **keywords: object) -> None:
         raise error
 
-    monkeypatch.setattr(blame.subprocess, "run", refuse)
+    monkeypatch.setattr(subprocess, "run", refuse)
     assert days(toml) == [None]
 
 

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapshot.commands.audit import Audit
 from snapshot.detection import (
     ASKED,
     ENGINE,
@@ -25,8 +24,10 @@ from snapshot.detection import (
     Loosest,
     loosest,
 )
-from snapshot.model import Distance, Verdict
+from snapshot.difference import Distance
+from snapshot.outcomes.audit import Audit
 from snapshot.report.audit import as_json_text, outcome, print_audit
+from snapshot.result import Verdict
 
 SLUG = "cpu-avx512-t2-torch2.14-bfloat16-bs3"
 RULE = "goldens.toml: suites.s.relax[0]"

@@ -12,22 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from snapshot.model import (
-    Attribution,
-    Distance,
-    Divergence,
-    Finding,
-    GroupTest,
-    Move,
-    Result,
-    Step,
-    Verdict,
-)
+from snapshot.attribution import Attribution, GroupTest, Move
+from snapshot.difference import Distance, Divergence, Finding, Step
 from snapshot.report.attribution import attribution_lines, moved
 from snapshot.report.explain import next_steps, print_explanation
 from snapshot.report.jsonreport import to_json
 from snapshot.report.terminal import print_verification
 from snapshot.resolve import Baseline
+from snapshot.result import Result, Verdict
 from snapshot.verification import Held, Verification
 from tests.snapshot.builders import KEY, MASSIVE, MOVED, ROCM7, SUITE, evidence, observation
 from tests.snapshot.test_report import CI_COMMAND, HOSTILE, STEERING, verification

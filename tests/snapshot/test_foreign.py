@@ -12,7 +12,8 @@ from snapshot.calibrate import FOREIGN_RMS
 from snapshot.evidence import Now
 from snapshot.metrics.ties import gap
 from snapshot.metrics.tokens import divergence
-from snapshot.model import Observation, Result, Verdict
+from snapshot.model import Observation
+from snapshot.result import Result, Verdict
 from snapshot.verdict import judge
 from tests.snapshot.builders import evidence, golden, noise, observation, recorded
 

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from snapshot.attribution import GroupTest
 from snapshot.grouptests import ERROR, STRENGTH, Scored, comparable, tests
-from snapshot.model import Array, GenerationCase, GroupTest, Observation
+from snapshot.model import Array, GenerationCase, Observation
 from snapshot.statistics import holm
 from tests.snapshot.builders import bare, observation
 

@@ -19,12 +19,13 @@ from hypothesis import strategies as st
 from snapshot import history
 from snapshot.calibrate import Floor
 from snapshot.config import Config, load
+from snapshot.difference import Distance
 from snapshot.errors import StoreError
 from snapshot.history import FOLDER, recall, remember
 from snapshot.ledger import ledger
-from snapshot.model import Distance, Observed, Result, Verdict
 from snapshot.policy import LogprobTolerance, Policy, TextTolerance, Tolerance
 from snapshot.resolve import Baseline
+from snapshot.result import Observed, Result, Verdict
 from snapshot.verification import Held, Verification
 from tests.snapshot.builders import DAY, KEY, ROCM7, project, rule
 

@@ -12,7 +12,8 @@ import pytest
 from snapshot.errors import DamagedGolden, RunError
 from snapshot.kernel_policy import Bounds, KernelRule, KernelStrictness, within
 from snapshot.kernel_verdict import judge_alone, judge_kernel
-from snapshot.model import Fingerprint, RecordedFingerprint, Verdict
+from snapshot.model import Fingerprint, RecordedFingerprint
+from snapshot.result import Verdict
 from tests.snapshot.builders import rule
 from tests.snapshot.kernel_builders import HERE, SUITE, evidence, golden, observe, right, truth
 
@@ -156,7 +157,10 @@ def test_match_needs_the_goldens_bits_and_is_decided_by_the_digest(budget: int) 
 
 @pytest.mark.parametrize(
     ("budget", "said"),
-    [(1 << 20, "in 1 of 64 elements, 1 of 8 rows, up to 1 ulp"), (16, "in 1 of 8 rows, up to 1")],
+    [
+        (1 << 20, "in 1 of 64 elements, 1 of 8 rows, up to 1 ulp"),
+        (16, "in 1 of 8 rows, up to 1 ulp in the worst of 1 sampled row"),
+    ],
 )
 def test_within_says_what_moved_and_both_errors_now_and_then(budget: int, said: str) -> None:
     out = right()
@@ -207,7 +211,7 @@ def test_only_the_rules_that_were_needed_are_named() -> None:
     out[1] *= np.float16(1.004)
     rules = (relaxing(Bounds(rel_l2=0.01), "rel"), relaxing(Bounds(lse_abs=1.0), "lse"))
     strict = KernelStrictness(Bounds(rel_l2=0.01, max_abs=0.1, lse_abs=1.0), relaxed=rules)
-    strict = dataclasses.replace(strict, tolerance=Bounds(max_abs=0.1))
+    strict = dataclasses.replace(strict, suite=Bounds(max_abs=0.1))
     result = judge_kernel(evidence(observe(out), strictness=strict))
     assert result.verdict is Verdict.WITHIN and result.relaxed == ("rel",)
 

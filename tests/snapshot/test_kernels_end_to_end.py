@@ -122,7 +122,7 @@ def test_the_action_keeps_what_is_missing_for_review(tmp_path: Path) -> None:
     assert kernels.results(SMALL[1])[SMALL[1]]["verdict"] == "MATCH"
     (environment,) = kernels.store.glob("k/*/fingerprint.json")
     floors = json.loads(environment.read_text("utf-8"))["calibration"]
-    assert floors == {golden.parent.name: {"repeats": {"moved": 0, "ulp_max": 0}}}
+    assert floors == {golden.parent.name: {"unstable": {}}}
     output.unlink()
     nothing = kernels.run("verify", SMALL[1], module="snapshot.action", **variables)
     assert nothing.code == 0 and not pending.exists()
@@ -181,7 +181,31 @@ def test_other_bits_in_a_fresh_process_are_refused_but_where_allowed(tmp_path: P
     )
     assert done.code == 0
     (floor,) = done.json[0]["calibration"].values()
-    assert floor == {"repeats": {"moved": 1, "ulp_max": 1}}
+    noise = {"rows": 1, "of_rows": 8, "sampled": 8, "ulp_max": 1}
+    assert floor == {"unstable": {SMALL[0]: noise}}
+
+
+def test_what_repeats_showed_is_kept_for_goldens_that_stay(tmp_path: Path) -> None:
+    """A case is added, here and pending; another one is recorded anew: only its own noise goes."""
+    allow = '[[suites.k.allow]]\ncase = "*"\nfinding = "unstable"\nreason = "atomics"\n'
+    fake, cases = [":another_bit_each_process"], [f"B2-H4-2-D16-16-S{n}-float16" for n in (8, 9)]
+    kernels = Kernels.of(tmp_path, fake, cases[:1], allow)
+    (first,) = kernels.run("record", "--json").json
+    assert list(noise(first)) == cases[:1]
+    kernels = Kernels.of(tmp_path, fake, cases, allow)
+    (pending,) = kernels.run("record", "--new-only", "--pending", "new", "--json").json
+    assert pending["changes"] == {cases[1]: "created"} and list(noise(pending)) == cases
+    (added,) = kernels.run("record", "--new-only", "--json").json
+    assert noise(added) == noise(pending) and noise(added)[cases[0]] == noise(first)[cases[0]]
+    (tmp_path / "processes").write_text("x")  # the first process gives the other bit
+    (again,) = kernels.run("record", cases[0], "--repeat", "1", "--json").json
+    assert again["changes"] == {cases[0]: "updated"} and list(noise(again)) == cases[1:]
+
+
+def noise(recorded: dict[str, Any]) -> dict[str, Any]:
+    """How far repeats were apart, by case; of one subject."""
+    (found,) = recorded["calibration"].values()
+    return dict(found["unstable"])
 
 
 def test_a_quarantined_failure_is_counted_and_its_golden_not_recorded(tmp_path: Path) -> None:
@@ -197,6 +221,36 @@ def test_a_quarantined_failure_is_counted_and_its_golden_not_recorded(tmp_path: 
     assert "not recorded: slow there (1)" in done.out
     verdicts = {key: row["verdict"] for key, row in kernels.results().items()}
     assert verdicts == {SMALL[0]: "QUARANTINED"}
+
+
+RAGGED = "B4-H2-1-D16-16-S17-float16-ragged"
+FREE = '[[suites.k.allow]]\ncase = "*-ragged"\nfinding = "zero-length"\nreason = "padded rows"\n'
+
+
+@pytest.mark.parametrize("fake", [":leaves_empty_rows", ":stale_empty_rows"])
+def test_rows_without_keys_may_be_declared_free_and_that_is_shown(
+    tmp_path: Path, fake: str
+) -> None:
+    """C17: by default they hold zeros; under the mask they pass, and every report says so."""
+    kernels = Kernels.of(tmp_path, [fake], [RAGGED])
+    assert kernels.run("verify").code == 1
+    kernels = Kernels.of(tmp_path, [fake], [RAGGED], FREE)
+    assert kernels.run("record", "--repeat", "2").code == 0
+    done = kernels.run("verify", "--report", "markdown:report.md")
+    note = "masked by an allow entry, and not compared: sequence 1, without keys; 32 values there"
+    assert done.code == 0 and "MATCH" in done.out and note in done.out
+    assert note in (tmp_path / "report.md").read_text()
+    row = kernels.results()[RAGGED]
+    assert note in row["notes"][0] and row["computed"]["masked"]["sequences"] == [1]
+    # The golden holds the contract's zeros: a kernel that keeps it matches without the mask.
+    strict = Kernels.of(tmp_path, [fake], [RAGGED])
+    assert strict.run("verify").code == 1
+
+
+def test_a_mask_without_rows_to_mask_is_a_mistake(tmp_path: Path) -> None:
+    done = Kernels.of(tmp_path, ["torch"], SMALL, FREE.replace("*-ragged", "*")).run("status")
+    assert done.code == 2
+    assert "suites.k.allow[0]" in done.err and "a sequence of length 0" in done.err
 
 
 def test_a_name_that_is_no_kernel(tmp_path: Path) -> None:

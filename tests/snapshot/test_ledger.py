@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snapshot.calibrate import Floor
-from snapshot.commands.status import RecordedStatus, SuiteStatus
 from snapshot.ledger import QUARANTINE, RELAX, TOLERANCE, Entry, ledger
-from snapshot.model import Observed
+from snapshot.outcomes.status import RecordedStatus, SuiteStatus
 from snapshot.policy import LogprobTolerance, Policy, Rule, TextTolerance, Tolerance, strictness
 from snapshot.report.status import as_json_text, print_status
+from snapshot.result import Observed
 from tests.snapshot.builders import CUDA, DAY, ROCM7, ROCM10, fingerprint, rule
 
 SUITE = "s"

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from snapshot.model import Golden, Identity, Result, Verdict
+from snapshot.model import Golden, Identity
 from snapshot.offer import offers
 from snapshot.resolve import Baseline
+from snapshot.result import Result, Verdict
 from snapshot.store import Store
 from snapshot.verification import Held, Said
 from tests.snapshot.builders import ROCM7, ROCM10, fingerprint, observation, recorded

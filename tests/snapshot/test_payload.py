@@ -45,6 +45,8 @@ def test_a_whole_golden_counts_elements_and_a_sketch_counts_rows() -> None:
     assert (sketch.elements, sketch.rows, sketch.of_rows, sketch.compared) == (None, 1, 8, 32)
     # Rows 0, 2, 4, 6 are kept: row 6 is sequence 1, head 2.
     assert (sketch.ulp_max, sketch.row) == (4, (1, 2))
+    assert (whole.distance, whole.sampled) == ("up to 4 ulp", None)
+    assert (sketch.distance, sketch.sampled) == ("up to 4 ulp in the worst of 4 sampled rows", 4)
 
 
 def test_a_moved_row_that_is_not_kept_is_counted_all_the_same() -> None:
@@ -52,6 +54,7 @@ def test_a_moved_row_that_is_not_kept_is_counted_all_the_same() -> None:
     out.view(np.int16)[0, 1, 0] += 1
     found = compare(golden(budget=64), out)
     assert (found.rows, found.ulp_max) == (1, 0)
+    assert found.distance == "how far is not known: no bit moved in any of 4 sampled rows"
 
 
 def test_another_shape_or_dtype_is_an_error() -> None:

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from snapshot.errors import DamagedGolden, RunError
-from snapshot.model import Verdict
 from snapshot.report.jsonreport import to_json
 from snapshot.report.plain import visible
 from snapshot.report.terminal import print_verification
 from snapshot.resolve import Baseline
+from snapshot.result import Verdict
 from snapshot.verdict import Evidence, judge
 from snapshot.verification import Held, Verification
 from tests.snapshot.builders import (

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from snapshot.comparison import Comparison
 from snapshot.errors import DamagedGolden, RunError
-from snapshot.model import Golden, Observation, Result, Verdict
+from snapshot.model import Golden, Observation
 from snapshot.policy import (
     LogprobTolerance,
     Policy,
@@ -25,6 +25,7 @@ from snapshot.policy import (
     Tolerance,
     strictness,
 )
+from snapshot.result import Result, Verdict
 from snapshot.store import Store
 from snapshot.verdict import Evidence, judge
 from tests.snapshot.builders import (

@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from snapshot.errors import DamagedGolden
-from snapshot.model import Result, Verdict
 from snapshot.resolve import Baseline
+from snapshot.result import Result, Verdict
 from snapshot.verification import Held, Verification
 
 FAILING = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from snapshot.changes import ArrayChange, Changes, GoldenChange, Group, Reach
-from snapshot.model import Divergence
-from snapshot.payload import DIGESTS
+from snapshot.difference import Divergence
+from snapshot.payload import DIGESTS, SAMPLE
 from snapshot.policy_change import PolicyChange
 from snapshot.report.html import count
 
@@ -59,6 +59,8 @@ def array(change: ArrayChange) -> str:
     moved = change.movement
     if moved is not None and change.name == DIGESTS:
         return f"{moved.moved:,} of {moved.elements:,} rows of out have other bits"
+    if moved is not None and change.name == SAMPLE:
+        return f"{len(moved.rows)} sampled rows of out, numbered from 0: {moved}"
     return f"{change.name}: {change.movement if change.movement is not None else change.why}"
 
 

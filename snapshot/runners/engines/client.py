@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from snapshot.engineconfig import EngineConfig
 from snapshot.errors import RunError
 from snapshot.model import Json
 from snapshot.runners.engines.engine import Refused
@@ -59,6 +60,15 @@ class Client:
             # A proxy of the machine is not on the way to itself.
             trust_env=not _is_local(url),
         )
+
+    @classmethod
+    def of(cls, config: EngineConfig, url: str) -> Client:
+        """As goldens.toml configures an engine.
+
+        Raises:
+            UsageError: no key where one is configured.
+        """
+        return cls(url, key=config.api_key(), timeout=config.timeout, retries=config.retries)
 
     def close(self) -> None:
         self._http.close()

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from snapshot.errors import RunError
-from snapshot.model import Generated, GenerationCase, Observation
-from snapshot.runners.reference import Reference, until_stop
+from snapshot.model import GenerationCase, Observation
+from snapshot.runners.reference import Reference
 from snapshot.suite import Group
 
 
@@ -38,15 +38,9 @@ class Continuous(Reference):
         if output is None or output.error is not None or not output.generated_tokens:
             said = "no output" if output is None else output.error or "no token"
             raise RunError(f"continuous batching failed: {said}", where=case.key)
-        ids = until_stop(list(output.generated_tokens), self._stop_ids)
+        ids = self._until_stop(list(output.generated_tokens))
         return Observation(
             case=case.key,
-            output=Generated(
-                text=self._tokenizer.decode(ids, skip_special_tokens=True),
-                token_ids=tuple(ids),
-                finish_reason="stop" if ids[-1] in self._stop_ids else "length",
-                prompt=case.prompt,
-                prompt_ids=tuple(prompt),
-            ),
+            output=self._generated(case, prompt, ids),
             workload=self._workload(case, prompt),
         )

@@ -13,7 +13,8 @@ from snapshot.engineconfig import EngineConfig
 from snapshot.errors import RunError
 from snapshot.model import Fingerprint, GenerationCase, Json
 from snapshot.plan import Plan
-from snapshot.runners.observe import Advance, Rows
+from snapshot.progress import Advance
+from snapshot.runners.observe import Rows
 
 TOKEN_IDS, LOGPROBS, TOPK = "token ids", "logprobs", "top-k logprobs"
 SCORING = "forced scoring"

@@ -15,6 +15,7 @@ from snapshot.engineconfig import EngineConfig
 from snapshot.errors import GoldensError, RunError
 from snapshot.model import Json, Observation
 from snapshot.plan import Plan
+from snapshot.progress import Advance
 from snapshot.runners.engines.client import Client
 from snapshot.runners.engines.completion import (
     Choice,
@@ -34,7 +35,7 @@ from snapshot.runners.engines.engine import (
 )
 from snapshot.runners.engines.listing import Listing, read_listing
 from snapshot.runners.engines.pool import gather
-from snapshot.runners.observe import Advance, Rows
+from snapshot.runners.observe import Rows
 
 _IDS = {"return_token_ids": True, "return_tokens_as_token_ids": True}
 _GREEDY = {"repetition_penalty": 1.0}  # a model's own file may say otherwise, and vLLM applies it
@@ -88,12 +89,7 @@ class OpenAI:
     def __init__(self, config: EngineConfig, plan: Plan, client: Client | None = None) -> None:
         config.known_options()
         self._config = config
-        self._client = client or Client(
-            config.required_url(),
-            key=config.api_key(),
-            timeout=config.timeout,
-            retries=config.retries,
-        )
+        self._client = client or Client.of(config, config.required_url())
         self._listing: Listing = read_listing(self._client, config)
         self._form: Form | None = None
         self._cannot: dict[str, str] = {}

@@ -9,8 +9,9 @@ from typing import TypeVar
 
 from snapshot.errors import GoldensError, RunError
 from snapshot.model import Observation
+from snapshot.progress import Advance
 from snapshot.runners.engines.engine import Ask, Refused
-from snapshot.runners.observe import Advance, Rows
+from snapshot.runners.observe import Rows
 
 T = TypeVar("T")
 

@@ -14,12 +14,13 @@ from snapshot.engineconfig import EngineConfig
 from snapshot.errors import RunError
 from snapshot.model import Array, Generated, Json, Observation
 from snapshot.plan import Plan
+from snapshot.progress import Advance
 from snapshot.runners.engines.client import Client
 from snapshot.runners.engines.completion import fitting, top_arrays
 from snapshot.runners.engines.engine import SCORING, About, Ask
 from snapshot.runners.engines.listing import read_listing
 from snapshot.runners.engines.pool import gather
-from snapshot.runners.observe import Advance, Rows
+from snapshot.runners.observe import Rows
 
 _FORM = (KeyError, IndexError, TypeError, ValueError, AttributeError)
 
@@ -36,10 +37,7 @@ class SGLang:
         config.known_options()
         self._config = config
         root = config.required_url().removesuffix("/v1")
-        key = config.api_key()
-        self._client = client or Client(
-            root, key=key, timeout=config.timeout, retries=config.retries
-        )
+        self._client = client or Client.of(config, root)
         self._listing = read_listing(self._client, config, path="v1/models")
         self._cannot: dict[str, str] = {}
 

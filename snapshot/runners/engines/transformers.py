@@ -12,8 +12,9 @@ from snapshot.engineconfig import EngineConfig
 from snapshot.errors import ConfigError
 from snapshot.model import Json
 from snapshot.plan import Plan
+from snapshot.progress import Advance
 from snapshot.runners.engines.engine import LOGPROBS, SCORING, TOPK, About, Ask
-from snapshot.runners.observe import Advance, Rows, observe
+from snapshot.runners.observe import Rows, observe
 from snapshot.runners.worker import Worker, load_reference
 
 if TYPE_CHECKING:

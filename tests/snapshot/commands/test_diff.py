@@ -303,6 +303,6 @@ def test_a_kernel_s_golden_shows_its_errors_and_its_rows(project: Project) -> No
         out = project.run("diff", *flags).stdout
         assert "against the oracle: rel-L2 0.000228 → 0.03 in row [1, 77]" in out
         assert "3 of 256 rows of out have other bits" in out
-        assert "out_sample: 1 of" in out and "in row [1]" in out
+        assert "sampled rows of out, numbered from 0: 1 of" in out and "in row [1]" in out
         assert "1 fix" in out
     assert project.run("diff", "--report", "html:x.html").exit_code == 0

@@ -15,8 +15,8 @@ from snapshot.config import load
 from snapshot.errors import RecordRefused, RunError
 from snapshot.model import Observation
 from snapshot.plan import Plan, plans
+from snapshot.progress import silent
 from snapshot.recording import Recorded, Target
-from snapshot.runners.observe import silent
 from snapshot.store import Store
 from snapshot.suite import Group
 from tests.snapshot.builders import ROCM7, SUITE_TOML, fingerprint, observation, project

@@ -12,7 +12,7 @@ from snapshot.commands.kernels_audit import FAULTS, audit_kernels
 from snapshot.config import load
 from snapshot.kernel_detection import Exposure
 from snapshot.kernel_suite import KernelSuite
-from snapshot.model import Verdict
+from snapshot.result import Verdict
 
 CASES = (
     "B3-H8-2-D64-64-S200-float32-sinks",

@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 
 from snapshot.commands.generation_audit import _as_engine, _score
-from snapshot.commands.status import SuiteStatus, status
+from snapshot.commands.status import status
 from snapshot.config import Config, load
+from snapshot.difference import Distance
 from snapshot.history import remember
-from snapshot.model import Distance, Golden, RecordedFingerprint, Result, Verdict
+from snapshot.model import Golden, RecordedFingerprint
+from snapshot.outcomes.status import SuiteStatus
 from snapshot.plan import plans
 from snapshot.resolve import Baseline
+from snapshot.result import Result, Verdict
 from snapshot.store import Store
 from snapshot.verification import Held, Verification
 from tests.snapshot.builders import (

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapshot.commands.sweep import Cell, Sweep, SweptCase, _case, _columns
+from snapshot.commands.sweep import _case, _columns
 from snapshot.config import load
+from snapshot.difference import Divergence
 from snapshot.errors import RunError
-from snapshot.model import Divergence
+from snapshot.outcomes.sweep import Cell, Sweep, SweptCase
 from snapshot.plan import Plan, plans
 from snapshot.report.sweep import as_json_text, as_markdown, print_sweeps
 from snapshot.runners.observe import Rows

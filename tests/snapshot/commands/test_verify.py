@@ -16,9 +16,10 @@ from snapshot.commands.verify import Request, verify
 from snapshot.config import Config, load
 from snapshot.errors import RunError, UsageError
 from snapshot.evidence import Now
-from snapshot.model import Golden, Identity, Verdict
+from snapshot.model import Golden, Identity
 from snapshot.plan import plans
 from snapshot.resolve import against
+from snapshot.result import Verdict
 from snapshot.shelf import Shelf
 from snapshot.store import Store
 from snapshot.verification import Run, Said, Verification

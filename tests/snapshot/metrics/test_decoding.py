@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snapshot.metrics.decoding import disagreement
-from snapshot.model import Verdict
+from snapshot.result import Verdict
 from snapshot.verdict import judge
 from tests.snapshot.builders import bare, evidence, golden, observation, token_ids
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from snapshot.difference import Divergence
 from snapshot.metrics.ties import ULPS, near_tie, tie_bound, ulp
-from snapshot.model import Divergence
 from tests.snapshot.builders import observation
 
 TYPES = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16, "float32": np.float32}

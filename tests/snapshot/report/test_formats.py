@@ -12,17 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from snapshot.attribution import Attribution, GroupTest, Move
+from snapshot.difference import Distance, RowErrors, Step
 from snapshot.errors import DamagedGolden, UsageError
-from snapshot.model import (
-    Attribution,
-    Distance,
-    GroupTest,
-    Move,
-    Result,
-    RowErrors,
-    Step,
-    Verdict,
-)
 from snapshot.report.annotations import SHOWN, to_annotations
 from snapshot.report.fence import code, fence
 from snapshot.report.formats import FORMATS
@@ -32,6 +24,7 @@ from snapshot.report.junit import to_junit
 from snapshot.report.markdown import SUMMARY, to_markdown
 from snapshot.report.output import Output, parse, write
 from snapshot.resolve import Baseline
+from snapshot.result import Result, Verdict
 from snapshot.store.schemas import validator
 from snapshot.verification import Held, Verification
 from tests.snapshot.builders import ROCM7, ROCM10

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from snapshot.model import Result, RowErrors, Verdict
+from snapshot.difference import RowErrors
 from snapshot.report.changes.html import to_html as changes_to_html
 from snapshot.report.html import to_html
 from snapshot.resolve import Baseline
+from snapshot.result import Result, Verdict
 from snapshot.verification import Held, Verification
 from tests.snapshot import browser as chromium
 from tests.snapshot.builders import ROCM7, ROCM10

@@ -11,9 +11,9 @@ pytest.importorskip("torch")
 
 from snapshot.errors import ConfigError, GoldensError, RunError
 from snapshot.fingerprint import Cpu, Readings
-from snapshot.kernel_model import KernelObservation, NotRun
+from snapshot.kernel_model import KernelObservation, Masked, NotRun
 from snapshot.kernel_verdict import judge_alone, judge_kernel
-from snapshot.model import Verdict
+from snapshot.result import Verdict
 from snapshot.runners import decode
 from snapshot.runners.decode import Decode
 from tests.snapshot.kernel_builders import evidence
@@ -38,20 +38,24 @@ def run(fake: str, case: str) -> KernelObservation | NotRun | GoldensError:
             "one_nan",
             "B2-H128-1-D576-512-S5-float16",
             Verdict.NONFINITE,
-            "1 non-finite value in out, first at [1, 77, 300]",
+            "1 non-finite value in out, first at [1, 77, 300]; not from memory it must not read: "
+            "the same where output and scratch hold zeros",
         ),
         # C15
         (
             "reads_padding",
             "B3-H4-2-D16-16-S13-bfloat16-nanpad-page4-ragged",
             Verdict.NONFINITE,
-            "depends on padding: right where slots that nobody owns hold zeros",
+            "in out, first at [1, 0, 0]: every element of 8 rows, sequences 1 and 2, heads 0 to 3; "
+            "depends on padding: right where page 0, which no sequence owns and padded page tables "
+            "show, holds zeros",
         ),
         (
             "reads_whole_pages",
             "B2-H4-2-D16-16-S13-float16-nanpad-page4",
             Verdict.NONFINITE,
-            "depends on padding: right where the unused slots of last pages hold zeros",
+            "depends on padding: right where the unused slots of last pages (slot 1 of sequence "
+            "0's is the first to show) hold zeros",
         ),
         (
             "reads_whole_pages",
@@ -59,12 +63,32 @@ def run(fake: str, case: str) -> KernelObservation | NotRun | GoldensError:
             Verdict.WRONG,
             "rel-L2",
         ),
+        (  # zeros there do not make it right: they are three keys too many
+            "takes_last_pages_as_full",
+            "B2-H4-2-D16-16-S13-float16-nanpad-page4",
+            Verdict.NONFINITE,
+            "depends on padding: finite, though wrong (rel-L2 0.206), where the unused slots",
+        ),
+        (
+            "takes_last_pages_as_full",
+            "B2-H4-2-D16-16-S13-float16-garbagepad-page4",
+            Verdict.WRONG,
+            "depends on padding: less wrong (rel-L2 0.206) where the unused slots of last pages",
+        ),
         # C17: never written, and stale
         (
             "leaves_empty_rows",
             RAGGED,
             Verdict.NONFINITE,
-            "first at [1, 0, 0]; depends on what output or scratch held",
+            "32 non-finite values in out, first at [1, 0, 0]: every element of 2 rows, sequence 1, "
+            "without keys, heads 0 and 1; rows are never written: right where the output buffer",
+        ),
+        (
+            "merges_unused_splits",
+            SMALL,
+            Verdict.NONFINITE,
+            "scratch is read that was never written: right where it held zeros; the first split "
+            "that shows is 4 of 8",
         ),
         ("stale_empty_rows", RAGGED, Verdict.WRONG, "sequence 1, head 0: rel-L2 28, bound 0.001"),
         ("lse_zero_for_empty_rows", RAGGED, Verdict.WRONG, "sequence 1, head 0: LSE inf off"),
@@ -90,6 +114,37 @@ def test_a_kernel_that_is_wrong_is_caught(
 
 
 @pytest.mark.parametrize(
+    ("fake", "nonfinite", "nonzero"),
+    [("correct", 0, 0), ("leaves_empty_rows", 32, 0), ("stale_empty_rows", 0, 32)],
+)
+def test_rows_without_keys_may_be_masked(fake: str, nonfinite: int, nonzero: int) -> None:
+    """C17: then what they hold counts for nothing, is told, and is not in the result."""
+    kernel = Decode(f"{FAKE}:{fake}", "cpu", Path())
+    ran, truth = kernel.run(RAGGED, mask=True), run("correct", RAGGED)
+    assert not isinstance(ran, NotRun) and not isinstance(truth, NotRun | GoldensError)
+    assert judge_alone(evidence(ran, case=RAGGED, golden=None)) is None
+    assert ran.output.masked == Masked((1,), 32, nonfinite, nonzero)
+    assert truth.output.masked is None
+    assert (ran.output.out, ran.output.lse) == (truth.output.out, truth.output.lse)
+    assert (ran.output.errors.compared, truth.output.errors.compared) == (3 * 32, 4 * 32)
+
+
+def test_rows_with_keys_are_compared_under_the_mask() -> None:
+    ran = Decode(f"{FAKE}:wrong_and_leaves_empty_rows", "cpu", Path()).run(RAGGED, mask=True)
+    result = judge_alone(evidence(ran, case=RAGGED, golden=None))
+    assert result is not None and result.verdict is Verdict.WRONG
+    assert result.headline.startswith("sequence 0, head 1: rel-L2 0.02")
+    assert "masked by an allow entry" in result.notes[0] and "32 non-finite" in result.notes[0]
+
+
+def test_nothing_but_masked_rows_is_no_pass() -> None:
+    case = "B2-H2-1-D16-16-S0-float16"
+    ran = Decode(f"{FAKE}:correct", "cpu", Path()).run(case, mask=True)
+    result = judge_alone(evidence(ran, case=case, golden=None))
+    assert result is not None and "0 elements compared" in result.headline
+
+
+@pytest.mark.parametrize(
     "case",
     [
         RAGGED,  # C17: zeros and an LSE of -inf
@@ -105,6 +160,11 @@ def test_a_kernel_that_is_right_is_right(case: str) -> None:
     assert judge_alone(evidence(ran, case=case)) is None
     # One: torch rounds float64 to half precision by way of float32.
     assert ran.output.causes == () and ran.output.errors.ulp_max <= 1
+
+
+def test_an_exception_says_which_line_of_the_kernel() -> None:
+    ran = run("fragile", SMALL)
+    assert isinstance(ran, RunError) and str(ran.where).startswith("fake_kernels.py:")
 
 
 def test_padding_changes_no_bit_of_a_right_kernel() -> None:

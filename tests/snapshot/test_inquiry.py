@@ -10,12 +10,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from snapshot.commands.now import of_engine, of_reference
 from snapshot.config import load
 from snapshot.errors import DamagedGolden, RunError
 from snapshot.evidence import Evidence
-from snapshot.model import GenerationCase, Golden, Observation, Verdict
+from snapshot.inquiry import of_engine, of_reference
+from snapshot.model import GenerationCase, Golden, Observation
 from snapshot.plan import Plan, plans
+from snapshot.result import Verdict
 from snapshot.runners.rerun import Rerun
 from snapshot.verdict import judge
 from tests.snapshot.builders import (

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from snapshot import grouptests
 from snapshot.attribute import changes
+from snapshot.attribution import GroupTest
 from snapshot.comparison import Comparison
 from snapshot.errors import StoreError
 from snapshot.evidence import Evidence, Now
 from snapshot.metrics.shape import Misshapen
-from snapshot.model import BASE, Golden, GroupTest, Observation
+from snapshot.model import BASE, Golden, Observation
 from snapshot.plan import Plan
 from snapshot.runners.rerun import FLOAT32, Rerun
 

@@ -1,0 +1,1 @@
+"""What the commands give and the reports show; one noun a file."""
