@@ -62,9 +62,9 @@ def verify(config: Config, request: Request) -> Verification:
         RunError: the reference cannot be run at all.
     """
     _consistent(request)
-    store = (
-        target(config.store, request.pending).goldens if request.pending else Store(config.store)
-    )
+    store = Store(config.store)
+    if request.pending is not None:
+        target(config.store, request.pending)  # before hours of work, not after
     selected, kernels = both_kinds(
         config, request.selectors, batch_size=request.batch_size, candidate=request.candidate
     )
