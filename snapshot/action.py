@@ -19,9 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from snapshot.changes import Changes
 from snapshot.commands.diff import diff
-from snapshot.commands.record import record
+from snapshot.commands.offer import offer
+from snapshot.commands.review import DEFAULT
 from snapshot.commands.verify import Request, verify
 from snapshot.config import find, load
 from snapshot.errors import GoldensError, UsageError
@@ -32,6 +35,7 @@ from snapshot.report.fence import fence
 from snapshot.report.formats import FORMATS
 from snapshot.report.markdown import SUMMARY
 from snapshot.report.plain import visible
+from snapshot.report.recorded import print_offered
 from snapshot.repository import Repository
 
 MARK = "<!-- goldens diff -->"
@@ -109,27 +113,30 @@ def _read_only(environ: Environ, head: str | None, base: str) -> str | None:
 
 
 def verify_step(environ: Environ, selectors: Sequence[str]) -> int:
-    """Verifies, writes the reports and, where goldens are missing, pending ones.
+    """Verifies, writes the reports and, where a new golden answers a failure, pending ones.
 
     Returns:
-        The exit code of verify.
+        The exit code of ``goldens verify --pending``.
     """
     config = load(find(Path.cwd()))
     report = Path(environ.get("GOLDENS_REPORT") or "goldens-report")
     report.mkdir(parents=True, exist_ok=True)
-    found = verify(config, Request(selectors=selectors))
+    pending = Path(environ.get("GOLDENS_PENDING") or DEFAULT)
+    request = Request(selectors=selectors, pending=pending)
+    found = verify(config, request)
     for name, suffix in (("html", "html"), ("json", "json"), ("junit", "xml")):
         text = FORMATS[name](found)
         Path(report, f"goldens.{suffix}").write_text(text, "utf-8", "backslashreplace")
     _summary(environ, FORMATS["markdown"](found))
     sys.stdout.write(to_annotations(found))
-    if found.exit_code == 3:
-        pending = Path(environ.get("GOLDENS_PENDING") or "pending-goldens")
-        record(config, selectors, new_only=True, pending=pending)
-        _output(environ, "pending", str(pending))
-    _output(environ, "exit-code", str(found.exit_code))
     _output(environ, "report", str(report))
-    return found.exit_code
+    offered = offer(config, found, pending, request)
+    print_offered(offered, Console(highlight=False, stderr=True))
+    if offered.count:
+        _output(environ, "pending", str(pending))
+    code = 1 if offered.failed else found.exit_code
+    _output(environ, "exit-code", str(code))
+    return code
 
 
 def comment_step(environ: Environ) -> int:

@@ -42,7 +42,8 @@ def refusals(
     Args:
         cases: what was run.
         first: observations by case key.
-        repeats: the same batches run again, in other processes and in another group order.
+        repeats: the same batches run again, in other processes and in another group order; a
+            row that one of them lacks is compared with the others.
         reordered: in float32, the same rows in the opposite order within each batch.
         allow: the suite's ``allow`` entries.
 
@@ -58,7 +59,8 @@ def refusals(
         if case.adapter is not None and case.prompt in base:
             faults += _same_as_base(case, row, base[case.prompt])
         for repeat in repeats:
-            faults += _unstable(row, repeat[case.key])
+            if case.key in repeat:
+                faults += _unstable(row, repeat[case.key])
         if reordered is not None:
             faults += _order_dependent(row, reordered[case.key])
         accepted = allowed(allow, case.key)

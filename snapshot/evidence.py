@@ -21,6 +21,7 @@ class Now:
 
     Attributes:
         golden_batch: in the golden's batch; None where it could not be run.
+        here: where, batch size included; None where the candidate is the reference's own run.
         candidate_batch: in the candidate's batch; None where that is unknown, or where the
             candidate is this very run.
         truth: the float32 answer on the golden's tokens.
@@ -38,6 +39,7 @@ class Now:
     """
 
     golden_batch: Observation | None = None
+    here: Fingerprint | None = None
     candidate_batch: Observation | None = None
     truth: Observation | None = None
     forced: Observation | None = None

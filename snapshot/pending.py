@@ -22,7 +22,13 @@ from snapshot.changes import (
     environment_change,
     golden_change,
 )
-from snapshot.errors import GoldensError, MissingGolden, RecordRefused, StoreError
+from snapshot.errors import (
+    DamagedGolden,
+    GoldensError,
+    MissingGolden,
+    RecordRefused,
+    StoreError,
+)
 from snapshot.model import GENERATION, REFERENCE, Generated, Golden, RecordedFingerprint
 from snapshot.store import Store, fingerprintfile
 from snapshot.store.blobs import FOLDER, SUFFIX
@@ -30,6 +36,8 @@ from snapshot.tree import Place
 
 REASON = "accepted_because"
 """Name under which a case file's ``recorded_by`` keeps why it was accepted with many others."""
+
+_AGAIN = "unpack the artifact again, or remove the folder and goldens record --pending DIR"
 
 
 class Decision(enum.Enum):
@@ -93,12 +101,14 @@ class Inbox:
         """What waits. Changes nothing."""
         waiting = Waiting()
         for suite in self._folders():
+            for slug in self._pending.orphans(suite):
+                waiting.problems.append(self._orphan(suite, slug))
             for slug in self._pending.fingerprints(suite):
                 try:
                     self._environment(suite, slug, waiting)
                     self._goldens(suite, slug, waiting)
                 except StoreError as error:
-                    waiting.problems.append(error)
+                    waiting.problems.append(as_pending(error, self.folder))
         return waiting
 
     def accept(self, item: Pending, reason: str | None = None) -> None:
@@ -112,10 +122,16 @@ class Inbox:
             RecordRefused: it cannot be of the subject it says it is of.
             StoreError: it cannot be written.
         """
+        try:
+            self._accept(item, reason)
+        except StoreError as error:
+            raise as_pending(error, self.folder) from None
+
+    def _accept(self, item: Pending, reason: str | None) -> None:
         if item.place is None:
             suite, slug, _ = item.name.split("/")
             recorded = self._pending.read_fingerprint(suite, slug)
-            self._store.write_fingerprint(recorded)
+            self._store.write_fingerprint(_onto(self._recorded(suite, slug), recorded))
             self.clear(item)
             return
         golden = self._pending.read(*item.place)
@@ -155,8 +171,8 @@ class Inbox:
     # ------------------------------------------------------------------------- private
 
     def _environment(self, suite: str, slug: str, waiting: Waiting) -> None:
-        after = self._pending.read_fingerprint(suite, slug)
         before = self._recorded(suite, slug)
+        after = _onto(before, self._pending.read_fingerprint(suite, slug))
         # A new environment comes with its first golden: alone there is nothing to decide.
         change = None if before is None else environment_change(before, after)
         if change is not None:
@@ -172,7 +188,7 @@ class Inbox:
                     _require_own(after)
                     change = golden_change(place, self._before(place), after)
                 except GoldensError as error:
-                    waiting.problems.append(error)
+                    waiting.problems.append(as_pending(error, self.folder))
                     continue
                 if change is None or change.group is Group.ENVIRONMENT:
                     waiting.settled.append(Pending(str(place), _nothing(place, after), place))
@@ -201,9 +217,21 @@ class Inbox:
         return [
             (suite, slug, subject)
             for suite in self._folders()
-            for slug in self._pending.fingerprints(suite)
+            for slug in (*self._pending.fingerprints(suite), *self._pending.orphans(suite))
             for subject in self._pending.subjects(suite, slug)
         ]
+
+    def _orphan(self, suite: str, slug: str) -> StoreError:
+        path = Path(self.folder, suite, slug, fingerprintfile.NAME)
+        subjects = self._pending.subjects(suite, slug)
+        count = sum(len(self._pending.cases(suite, slug, subject)) for subject in subjects)
+        return DamagedGolden(
+            f"pending goldens lie here without their {fingerprintfile.NAME}",
+            where=str(path),
+            expected="the environment that they were recorded in, with its noise floor",
+            got=f"no such file, and {count} goldens beside it",
+            hint=_AGAIN,
+        )
 
 
 def matching(items: Sequence[Pending], globs: Sequence[str]) -> list[Pending]:
@@ -217,6 +245,20 @@ def matching(items: Sequence[Pending], globs: Sequence[str]) -> list[Pending]:
             for name in ([item.name, item.place.case] if item.place else [item.name])
         )
     ]
+
+
+def as_pending(error: GoldensError, folder: Path) -> GoldensError:
+    """The error, with a hint that holds in a folder of pending goldens: git has none of them."""
+    if isinstance(error, DamagedGolden) and Path(error.where or "").is_relative_to(folder):
+        error.hint = _AGAIN
+    return error
+
+
+def _onto(before: RecordedFingerprint | None, after: RecordedFingerprint) -> RecordedFingerprint:
+    """The environment once `after` is accepted: noise that only `before` knows stays known."""
+    if before is None:
+        return after
+    return replace(after, calibration={**before.calibration, **after.calibration})
 
 
 def _require_own(golden: Golden) -> None:

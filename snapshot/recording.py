@@ -1,16 +1,21 @@
-"""Writing what was observed into a store: which one, the environment, then its goldens."""
+"""Writing what was observed: the environment, then its goldens, for good or for review.
+
+There is one way: goldens that wait for review are the files that recording would have written
+into the store, in a folder of their own.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from snapshot import __version__
-from snapshot.errors import UsageError
+from snapshot.errors import MissingGolden, UsageError
 from snapshot.model import Fingerprint, Golden, Json, Observation, RecordedFingerprint
+from snapshot.pending import as_pending
 from snapshot.store import Change, Store
 
 
@@ -20,7 +25,7 @@ class Recorded:
 
     Attributes:
         suite, slug, subject: where.
-        changes: what became of each case's golden.
+        changes: what became of each case's golden; of a pending one: what accepting it does.
         calibration: the environment's noise, as it now stands beside the goldens.
         refused: by case: why it must not become a golden; the others were written.
         not_run: by case: why it was not run, or not asked for.
@@ -35,32 +40,82 @@ class Recorded:
     not_run: Mapping[str, str] = field(default_factory=dict)
 
 
-def target(store: Path, pending: Path | None, *, update_in_ci: bool) -> Store:
-    """The store that recording writes into.
+@dataclass(frozen=True)
+class Target:
+    """Where recording writes.
+
+    Attributes:
+        goldens: the store.
+        pending: the folder that is written instead, for review; None: the store itself.
+    """
+
+    goldens: Store
+    pending: Store | None = None
+
+    @property
+    def written(self) -> Store:
+        return self.pending or self.goldens
+
+    def check(self, suite: str) -> None:
+        """Raises the first `StoreError` of a suite's files: before hours of work, not after."""
+        for damage in self.goldens.check([suite]):
+            raise damage
+        if self.pending is not None:
+            for damage in self.pending.check([suite]):
+                raise as_pending(damage, self.pending.root)
+
+    def recorded(self, suite: str, slug: str) -> RecordedFingerprint | None:
+        """The environment as far as it is known; None where it is new."""
+        for store in (self.written, self.goldens):
+            try:
+                return store.read_fingerprint(suite, slug)
+            except MissingGolden:
+                continue
+        return None
+
+    def write(self, golden: Golden[Any]) -> Change:
+        """Writes a golden, and says what that is to the store, now or once it is accepted."""
+        if self.pending is None:
+            return self.goldens.write(golden)
+        change = self.goldens.change(golden)
+        self.pending.write(golden)
+        return change
+
+
+def target(store: Path, pending: Path | None, *, update_in_ci: bool = False) -> Target:
+    """Where recording writes.
 
     Args:
         store: the folder of the goldens.
-        pending: write there instead.
-        update_in_ci: whether a CI job may write into the goldens themselves.
+        pending: the folder for goldens that wait for review; None: the store.
+        update_in_ci: write into the store although this is a CI job.
 
     Raises:
         UsageError: this is a CI job, or the pending folder overlaps the goldens.
     """
-    if pending is not None and _overlap(pending, store):
+    goldens = Store(store)
+    if pending is None:
+        if _in_ci() and not update_in_ci:
+            raise UsageError(
+                "goldens are not recorded in CI",
+                where="the environment variable CI is set",
+                expected="a run that changes nothing",
+                hint="record into an artifact with --pending DIR, or ask for it with "
+                "--update-in-ci",
+            )
+        return Target(goldens)
+    if _overlap(pending, store):
         raise UsageError(
             "pending goldens lie outside the goldens",
             where=f"--pending {pending}",
             expected=f"a folder that is not in {store}, nor around it",
             got=str(pending.resolve()),
         )
-    if _in_ci() and pending is None and not update_in_ci:
+    if pending.exists() and not pending.is_dir():
         raise UsageError(
-            "goldens are not recorded in CI",
-            where="the environment variable CI is set",
-            expected="a run that changes nothing",
-            hint="record into an artifact with --pending DIR, or ask for it with --update-in-ci",
+            "pending goldens lie in a folder", where=f"--pending {pending}", got="a file"
         )
-    return Store(store if pending is None else pending)
+    return Target(goldens, Store(pending))
 
 
 def _in_ci() -> bool:
@@ -74,7 +129,7 @@ def _overlap(a: Path, b: Path) -> bool:
 
 
 def write_goldens(
-    store: Store,
+    to: Target,
     suite: str,
     subject: str,
     here: Fingerprint,
@@ -82,7 +137,7 @@ def write_goldens(
     noise: Mapping[str, Json],
     *,
     whole: bool,
-    versions: Iterable[str],
+    by: Mapping[str, str],
 ) -> Recorded:
     """Writes the rows of one subject. The environment comes first: goldens without one could not
     be read.
@@ -91,26 +146,24 @@ def write_goldens(
         noise: what was measured now; what was measured with the goldens that stay, stays.
         whole: whether the rows are all that the suite has there. A selection says nothing of
             the environment that the others were recorded in.
-        versions: names in the provenance that each golden keeps.
+        by: who recorded, beside goldens itself: names and versions that each golden keeps.
 
     Raises:
         StoreError: an existing golden is damaged, or the disk refuses.
     """
     if not rows:
         return Recorded(suite, here.slug, subject, {}, {})
-    known = here.slug in store.fingerprints(suite)
-    recorded = (
-        store.read_fingerprint(suite, here.slug)
-        if known
-        else RecordedFingerprint(suite, here, noise)
-    )
+    recorded = to.recorded(suite, here.slug) or RecordedFingerprint(suite, here, noise)
     recorded = replace(recorded, calibration={**noise, **recorded.calibration})
-    store.write_fingerprint(recorded)
-    by = {"goldens": __version__} | {
-        name: str(here.provenance[name]) for name in versions if name in here.provenance
-    }
-    changes = {row.case: store.write(Golden(suite, here.slug, subject, row, by)) for row in rows}
+    to.written.write_fingerprint(recorded)
+    by = {"goldens": __version__, **by}
+    changes = {row.case: to.write(Golden(suite, here.slug, subject, row, by)) for row in rows}
     if Change.UPDATED in changes.values() and whole:
         recorded = RecordedFingerprint(suite, here, {**recorded.calibration, **noise})
-        store.write_fingerprint(recorded)
+        to.written.write_fingerprint(recorded)
     return Recorded(suite, here.slug, subject, changes, recorded.calibration)
+
+
+def versions(here: Fingerprint, names: Sequence[str]) -> dict[str, str]:
+    """What an environment says of these packages, where it knows them."""
+    return {name: str(here.provenance[name]) for name in names if name in here.provenance}

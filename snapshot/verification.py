@@ -30,6 +30,19 @@ from snapshot.verdict import judge
 
 
 @dataclass(frozen=True)
+class Said:
+    """What the reference gave while verifying, in the batches that its goldens are of.
+
+    Attributes:
+        here: where it ran, batch size included.
+        rows: by case key; only those that it was asked.
+    """
+
+    here: Fingerprint
+    rows: Mapping[str, Observation]
+
+
+@dataclass(frozen=True)
 class Held:
     """One run against one environment's goldens.
 
@@ -44,6 +57,7 @@ class Held:
         engine: what an engine tells of itself, by name.
         unchecked: the checks that an engine could not run, each with why.
         not_run: by case: why it was not run. Counted, and never a pass.
+        said: what the reference gave here and now; None where it was not run.
     """
 
     suite: str
@@ -56,6 +70,7 @@ class Held:
     engine: Mapping[str, Json] = field(default_factory=dict)
     unchecked: Mapping[str, str] = field(default_factory=dict)
     not_run: Mapping[str, str] = field(default_factory=dict)
+    said: Said | None = None
 
     @property
     def place(self) -> str:
@@ -141,7 +156,19 @@ class Run:
             ),
             expired=tuple(expired),
             held_to=self.held_to,
+            said=self._said(evidences, now),
         )
+
+    def _said(self, evidences: Mapping[str, Evidence], now: Mapping[str, Now]) -> Said | None:
+        """The reference's own run, or what it gave when it was asked about another's."""
+        if self.subject == REFERENCE:
+            here = self.here
+            rows = {key: e.candidate for key, e in evidences.items()}
+        else:
+            here = next((n.here for n in now.values() if n.here is not None), None)
+            rows = {key: n.golden_batch for key, n in now.items() if n.golden_batch is not None}
+        found = {key: row for key, row in rows.items() if isinstance(row, Observation)}
+        return None if here is None else Said(here, found)
 
     @functools.cached_property
     def shelf(self) -> Shelf:

@@ -54,6 +54,8 @@ def record(
 
     SELECTOR is a suite's name or a glob over case keys.
     """
+    from rich.console import Console
+
     from snapshot.commands.engine import Where
     from snapshot.commands.record import record as run
     from snapshot.commands.record_engine import Asked, record_engine
@@ -98,7 +100,7 @@ def record(
     if as_json:
         click.echo(as_json_text(done))
     else:
-        print_recorded(done)
+        print_recorded(done, Console(highlight=False))
     sys.exit(1 if any(item.refused for item in done) else 0)
 
 
@@ -108,6 +110,12 @@ def record(
 @options.outputs
 @options.engine
 @options.attribute
+@click.option(
+    "--pending",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Record what a new golden answers (drift, missing goldens) into DIR, for review.",
+)
 @options.report(["github", "html", "json", "junit", "markdown"])
 @options.as_of
 @options.as_json
@@ -124,11 +132,12 @@ def verify(
     environment: str | None,
     against: str | None,
     attribute: str,
+    pending: Path | None,
     reports: tuple[str, ...],
     as_of: datetime.date,
     as_json: bool,
 ) -> None:
-    """Run the selected cases and diff them against the matching goldens. Writes nothing.
+    """Run the selected cases and diff them against the matching goldens. Never writes there.
 
     SELECTOR is a suite's name or a glob over case keys.
     """
@@ -156,10 +165,12 @@ def verify(
         day=as_of,
         progress=progress,
         candidate=candidate,
+        pending=pending,
     )
     config = load(context)
     found = run(config, request)
     remember(config, found)
+    # Reports first: recording takes as long again, and may be cut short.
     if as_json:
         from snapshot.report.jsonreport import to_json
 
@@ -169,7 +180,14 @@ def verify(
 
         print_verification(found, Console(highlight=False))
     write(wanted, FORMATS, found, click.echo)
-    sys.exit(found.exit_code)
+    if pending is None:
+        sys.exit(found.exit_code)
+    from snapshot.commands.offer import offer
+    from snapshot.report.recorded import print_offered
+
+    offered = offer(config, found, pending, request)
+    print_offered(offered, Console(highlight=False, stderr=as_json))
+    sys.exit(1 if offered.failed else found.exit_code)
 
 
 @main.command()

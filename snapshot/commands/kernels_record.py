@@ -18,7 +18,7 @@ from snapshot.payload import compare, trimmed
 from snapshot.plan import KernelPlan
 from snapshot.policy import allowed
 from snapshot.progress import Progress
-from snapshot.recording import Recorded, write_goldens
+from snapshot.recording import Recorded, Target, versions, write_goldens
 from snapshot.runners.kernel_worker import KernelWorker, Ran
 from snapshot.store import Change, Store
 
@@ -27,7 +27,7 @@ _VERSIONS = ("torch", "triton")
 
 def record_kernels(
     config: Config,
-    target: Store,
+    to: Target,
     plan: KernelPlan,
     *,
     dtype: str | None,
@@ -38,7 +38,7 @@ def record_kernels(
     """Records each candidate's results at each dtype; a case that is refused costs only itself.
 
     Args:
-        target: where to write: the store, or a folder of pending goldens.
+        to: where to write.
         repeat: runs of every case, each in a fresh process.
 
     Raises:
@@ -46,10 +46,8 @@ def record_kernels(
         StoreError: an existing golden is damaged; it is not overwritten.
         RunError: a candidate cannot be run at all.
     """
-    for damage in target.check([plan.suite.name]):
-        raise damage
-    store = Store(config.store)
-    existing = store if new_only else None
+    to.check(plan.suite.name)
+    existing = to.goldens if new_only else None
     for candidate in plan.suite.candidates:
         runs = _Runs(config.blob_budget)
         label = f"record {plan.suite.name} {candidate}"
@@ -65,7 +63,7 @@ def record_kernels(
                     for key, ran in worker.observe(every, advance):
                         runs.add(key, ran)
         for environment, chosen in zip(here, keys, strict=True):
-            yield _write(store, target, plan, candidate, environment, chosen, runs)
+            yield _write(to, plan, candidate, environment, chosen, runs)
 
 
 def _wanted(
@@ -102,8 +100,7 @@ class _Runs:
 
 
 def _write(
-    store: Store,
-    target: Store,
+    to: Target,
     plan: KernelPlan,
     candidate: str,
     here: Fingerprint,
@@ -126,16 +123,16 @@ def _write(
         else:
             refused[key] = str(why)
     done = write_goldens(
-        target,
+        to,
         plan.suite.name,
         safe_name(candidate),
         here,
         rows,
         {},
         whole=plan.whole,
-        versions=_VERSIONS,
+        by=versions(here, _VERSIONS),
     )
-    calibration = _calibrated(store, target, done, runs.unstable)
+    calibration = _calibrated(to, done, runs.unstable)
     return replace(done, calibration=calibration, refused=refused, not_run=not_run)
 
 
@@ -175,9 +172,7 @@ def _refusal(
     return why, strict.quarantine is not None
 
 
-def _calibrated(
-    store: Store, target: Store, done: Recorded, unstable: Mapping[str, Moved]
-) -> Mapping[str, Json]:
+def _calibrated(to: Target, done: Recorded, unstable: Mapping[str, Moved]) -> Mapping[str, Json]:
     """Notes beside the goldens how far repeats were apart, by case; gives all that stands there.
 
     Only for goldens that were written now: what is known of the others is kept, also where
@@ -186,8 +181,8 @@ def _calibrated(
     written = {key for key, change in done.changes.items() if change is not Change.UNCHANGED}
     if not written:
         return done.calibration
-    recorded = target.read_fingerprint(done.suite, done.slug)
-    known = {**_unstable(store, done), **_unstable(target, done)}
+    recorded = to.written.read_fingerprint(done.suite, done.slug)
+    known = {**_unstable(to.goldens, done), **_unstable(to.written, done)}
     known = {key: noise for key, noise in known.items() if key not in written}
     known |= {
         key: {
@@ -200,7 +195,7 @@ def _calibrated(
         if key in written
     }
     calibration = {**recorded.calibration, done.subject: {"unstable": known}}
-    target.write_fingerprint(replace(recorded, calibration=calibration))
+    to.written.write_fingerprint(replace(recorded, calibration=calibration))
     return calibration
 
 

@@ -12,21 +12,19 @@ import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from snapshot import __version__
 from snapshot.admission import UNSTABLE, refusals, refused
 from snapshot.commands.engine import Where, ask, baseline_of
 from snapshot.config import Config
 from snapshot.difference import Finding
 from snapshot.engineconfig import EngineConfig
 from snapshot.errors import UsageError
-from snapshot.model import Golden, Json, Observation
+from snapshot.model import Json, Observation
 from snapshot.plan import Plan, plans
 from snapshot.progress import Progress, silent
-from snapshot.recording import Recorded, target
+from snapshot.recording import Recorded, Target, target, write_goldens
 from snapshot.resolve import Baseline
 from snapshot.runners.engines import open_engine
 from snapshot.runners.observe import complete
-from snapshot.store import Store
 from snapshot.verification import Run
 
 
@@ -54,12 +52,13 @@ def record_engine(config: Config, asked: Asked) -> list[Recorded]:
         RunError: the engine cannot be reached, or failed at a row.
         StoreError: an existing golden is damaged; it is not overwritten.
     """
-    written = target(config.store, asked.pending, update_in_ci=asked.update_in_ci)
-    return [_record(config, plan, asked, written) for plan in plans(config, asked.selectors)]
+    to = target(config.store, asked.pending, update_in_ci=asked.update_in_ci)
+    return [record_plan(config, plan, asked, to) for plan in plans(config, asked.selectors)]
 
 
-def _record(config: Config, plan: Plan, asked: Asked, written: Store) -> Recorded:
-    store, name, suite = Store(config.store), asked.engine.name, plan.suite.name
+def record_plan(config: Config, plan: Plan, asked: Asked, to: Target) -> Recorded:
+    """As `record_engine`, for the selected cases of one suite."""
+    store, name, suite = to.goldens, asked.engine.name, plan.suite.name
     runs: list[dict[str, Observation]] = []
     about: Mapping[str, Json] = {}
     with contextlib.closing(open_engine(asked.engine, plan)) as engine:
@@ -77,14 +76,17 @@ def _record(config: Config, plan: Plan, asked: Asked, written: Store) -> Recorde
     found = _faults(wanted, runs)
     if found:
         raise refused(suite, found)
-    written.write_fingerprint(store.read_fingerprint(suite, slug))
-    by = {"goldens": __version__, **{k: str(about[k]) for k in ("engine", "version") if k in about}}
-    changes = {
-        key: written.write(Golden(suite, slug, name, row, by))
-        for key, row in runs[0].items()
-        if key in plan.chosen
-    }
-    return Recorded(suite, slug, name, changes, {})
+    done = write_goldens(
+        to,
+        suite,
+        name,
+        store.read_fingerprint(suite, slug).fingerprint,
+        [row for key, row in runs[0].items() if key in plan.chosen],
+        {},
+        whole=False,
+        by={k: str(about[k]) for k in ("engine", "version") if k in about},
+    )
+    return dataclasses.replace(done, calibration={})
 
 
 def _slug(baseline: Baseline, engine: EngineConfig) -> str:

@@ -17,6 +17,8 @@ DEFAULT = "pending-goldens"
 BULK = 10
 """More goldens than this are not accepted at once without a reason."""
 
+_WRITTEN = "a folder that goldens record or verify --pending DIR wrote"
+
 
 def open_inbox(config: Config, folder: Path | None) -> Inbox:
     """The folder to review and the goldens it goes to.
@@ -29,13 +31,13 @@ def open_inbox(config: Config, folder: Path | None) -> Inbox:
         raise UsageError(
             "these are the goldens, not pending ones",
             where=str(path),
-            expected="a folder that goldens record --pending DIR wrote",
+            expected=_WRITTEN,
         )
     if folder is not None and not path.is_dir():
         raise UsageError(
             "there is no such folder",
             where=str(path),
-            expected="a folder that goldens record --pending DIR wrote",
+            expected=_WRITTEN,
         )
     return Inbox(path, Store(config.store))
 
@@ -58,7 +60,8 @@ def decide(
         UsageError: a glob names nothing, two contradict, or there is no reason for many.
     """
     waiting = inbox.look()
-    _require_matches(waiting, [*accept, *reject])
+    if not waiting.problems:  # what cannot be read may be what a glob means
+        _require_matches(waiting, [*accept, *reject])
     accepted, rejected = matching(waiting.items, accept), matching(waiting.items, reject)
     both = [item.name for item in accepted if item in rejected]
     if both:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ from snapshot.inquiry import of_engine, of_reference
 from snapshot.model import REFERENCE
 from snapshot.plan import KernelPlan, Plan, both_kinds, narrow
 from snapshot.progress import Progress, silent
+from snapshot.recording import target
 from snapshot.resolve import Baseline, Shape, against, named_environment, resolve
 from snapshot.result import Verdict
 from snapshot.runners.engines.file import SUBJECT, read_outputs
@@ -50,6 +51,7 @@ class Request:
     day: datetime.date = field(default_factory=datetime.date.today)
     progress: Progress = silent
     candidate: str | None = None
+    pending: Path | None = None
 
 
 def verify(config: Config, request: Request) -> Verification:
@@ -61,6 +63,8 @@ def verify(config: Config, request: Request) -> Verification:
     """
     _consistent(request)
     store = Store(config.store)
+    if request.pending is not None:
+        target(config.store, request.pending)  # before hours of work, not after
     selected, kernels = both_kinds(
         config, request.selectors, batch_size=request.batch_size, candidate=request.candidate
     )
@@ -109,6 +113,9 @@ def _consistent(request: Request) -> None:
         what, got = "--environment says where recorded outputs were made", "no --from, no --engine"
     elif request.environment is not None and request.against is not None:
         what, got = "two environments to be held to", "--environment and --against"
+    elif request.pending is not None and request.outputs is not None and request.attribute == NEVER:
+        what, got = "--pending keeps what the reference says", "--from and --attribute never"
+        expected = "--attribute auto or always"
     else:
         return
     raise UsageError(what, where="the command line", expected=expected, got=got)
@@ -204,15 +211,17 @@ def _ask_about_outputs(
         return {}
     with Rerun(plan, request.progress) as rerun:
         try:
-            here = rerun.worker(identity.dtype).fingerprint.identity
+            here = rerun.worker(identity.dtype).fingerprint
         except GoldensError:
             if request.attribute == ALWAYS:
                 raise
             return {}
         size = identity.batch_size or 1
-        if request.attribute == AUTO and here.at(size) != identity:
+        here = here.at(size)
+        if request.attribute == AUTO and here.identity != identity:
             return {}
-        return of_engine(rerun, plan, evidences, keys, identity.dtype, size, scores)
+        now = of_engine(rerun, plan, evidences, keys, identity.dtype, size, scores)
+        return {key: replace(each, here=here) for key, each in now.items()}
 
 
 def _shapes(

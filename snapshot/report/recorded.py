@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -10,13 +11,14 @@ from rich.console import Console
 
 from snapshot.calibrate import POWER, power
 from snapshot.model import REFERENCE
+from snapshot.outcomes.offered import Offered
 from snapshot.recording import Recorded
+from snapshot.report.plain import visible_lines
 from snapshot.store import Change
 
 
-def print_recorded(done: Sequence[Recorded]) -> None:
+def print_recorded(done: Sequence[Recorded], console: Console) -> None:
     """One line a fingerprint, and a warning for a suite that cannot tell adapters from noise."""
-    console = Console(highlight=False)
     for item in done:
         counts = Counter(item.changes.values())
         said = [f"{counts[change]} {change.value}" for change in Change if counts[change]]
@@ -42,6 +44,22 @@ def print_recorded(done: Sequence[Recorded]) -> None:
                 style="yellow",
                 soft_wrap=True,
             )
+
+
+def print_offered(offered: Offered, console: Console) -> None:
+    """What waits for review after a verification, and what must not or cannot become a golden."""
+    print_recorded(offered.recorded, console)
+    for problem in offered.problems:
+        said = visible_lines(problem)
+        console.print(f"not pending: {said}", style="red", markup=False, soft_wrap=True)
+    folder = shlex.quote(str(offered.folder))
+    if offered.count:
+        said = f"{offered.count} goldens wait in {folder}: goldens review {folder}"
+    elif offered.failed:
+        said = "no pending goldens: what failed must not become one"
+    else:
+        said = "no pending goldens: nothing failed that a new golden answers"
+    console.print(said, markup=False, soft_wrap=True)
 
 
 def _others(item: Recorded) -> list[tuple[Mapping[str, str], str]]:

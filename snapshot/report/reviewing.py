@@ -96,7 +96,12 @@ def print_waiting(waiting: Waiting) -> None:
         click.echo(f"{item.change.group.value:<16}  {item.name}")
     for problem in waiting.problems:
         click.echo(f"\n{visible_error(problem)}", err=True)
-    click.echo(f"{len(waiting.items)} pending" if waiting.items else "no pending goldens")
+    if waiting.items:
+        click.echo(f"{len(waiting.items)} pending")
+    elif waiting.problems:
+        click.echo("nothing can be reviewed until that is repaired")
+    else:
+        click.echo("no pending goldens")
 
 
 def visible_error(error: Exception) -> str:

@@ -52,6 +52,16 @@ class Store:
             s for s in self._folders(folder) if os.path.lexists(folder / s / fingerprintfile.NAME)
         ]
 
+    def orphans(self, suite: str) -> list[str]:
+        """Slugs under which goldens lie without their ``fingerprint.json``, sorted."""
+        known = self.fingerprints(suite)
+        return [
+            slug
+            for slug in self._folders(self._path(suite))
+            if slug not in known
+            and any(self.cases(suite, slug, subject) for subject in self.subjects(suite, slug))
+        ]
+
     def read_fingerprint(self, suite: str, slug: str) -> RecordedFingerprint:
         """The environment as it was when it was recorded.
 
@@ -143,6 +153,15 @@ class Store:
         _agree(stated, (suite, slug, subject, key), path)
         return golden
 
+    def change(self, golden: Golden[Any]) -> Change:
+        """What writing a golden would do to its case file. Writes nothing.
+
+        Raises:
+            DamagedGolden, NewerSchema: the file that is there cannot be read.
+            StoreError: the golden cannot be written as JSON.
+        """
+        return self._compared(golden)[-1]
+
     def write(self, golden: Golden[Any]) -> Change:
         """Write a golden: its blobs first, then its file, each only where it is not there yet.
 
@@ -154,19 +173,13 @@ class Store:
             StoreError: the golden cannot be written as JSON, an array's dtype or size cannot be
                 stored, or the disk refuses. A blob written before that stays, unreferenced.
         """
-        path = self.path(golden.suite, golden.slug, golden.subject, golden.case)
+        path, record, change = self._compared(golden)
         arrays = golden.observation.arrays
-        record = casefile.encode(golden, {name: blob.digest(arrays[name]) for name in arrays})
-        casefile.decode(record, str(path), lambda digests: {})
-        try:
-            existing = records.read(path, migrate.GOLDEN)
-        except FileNotFoundError:
-            existing = None
         restored = [name for name in arrays if self._blobs.write(arrays[name])]
-        if existing is not None and records.same(existing, record):
+        if change is Change.UNCHANGED:
             return Change.UPDATED if restored else Change.UNCHANGED
         records.write(path, record, migrate.GOLDEN)
-        return Change.CREATED if existing is None else Change.UPDATED
+        return change
 
     # ------------------------------------------------------------------------ the whole
 
@@ -196,6 +209,19 @@ class Store:
         return [checker.blobs[digest] for digest in sorted(unreferenced)]
 
     # ------------------------------------------------------------------------- private
+
+    def _compared(self, golden: Golden[Any]) -> tuple[Path, records.Record, Change]:
+        """A golden's file, its record, and how that differs from what lies there."""
+        path = self.path(golden.suite, golden.slug, golden.subject, golden.case)
+        arrays = golden.observation.arrays
+        record = casefile.encode(golden, {name: blob.digest(arrays[name]) for name in arrays})
+        casefile.decode(record, str(path), lambda digests: {})
+        try:
+            existing = records.read(path, migrate.GOLDEN)
+        except FileNotFoundError:
+            return path, record, Change.CREATED
+        same = records.same(existing, record)
+        return path, record, Change.UNCHANGED if same else Change.UPDATED
 
     def _path(self, *parts: str) -> Path:
         _require_safe(*parts)

@@ -109,6 +109,15 @@ def test_a_row_recorded_alone_must_equal_the_row_recorded_in_sequence() -> None:
     assert refusals(CASES, run(), repeats=other, allow=allow("unstable", "wizard/*")) == []
 
 
+def test_a_run_of_some_rows_is_compared_with_those() -> None:
+    """Verifying ran what was selected; recording runs it again, with the rows beside it."""
+    some = {WIZARD.key: run()[WIZARD.key]}
+    assert refusals(CASES, run(), repeats=[some]) == []
+    assert names(refusals(CASES, run(wizard="something else"), repeats=[some])) == [
+        ("unstable", "wizard/x-1")
+    ]
+
+
 def test_bits_that_change_under_an_equal_text_are_unstable() -> None:
     moved = run() | {BASE.key: observation(PARIS, case=BASE.key, shift=1e-6)}
     (found,) = refusals(CASES, run(), repeats=[moved])

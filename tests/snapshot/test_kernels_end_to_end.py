@@ -98,6 +98,37 @@ def test_missing_elsewhere_and_damage(recorded: Kernels, tmp_path: Path) -> None
     assert kernels.run("record", "--new-only").code == 1  # damage is never overwritten
 
 
+def test_the_action_keeps_what_is_missing_for_review(tmp_path: Path) -> None:
+    """Right and never recorded: pending. Wrong: not. Accepted, it matches."""
+    kernels = Kernels.of(tmp_path, [":off_at_length_8"], SMALL)
+    output = tmp_path / "output"
+    variables = {"CI": "true", "GITHUB_OUTPUT": str(output)}
+    done = kernels.run("verify", module="snapshot.action", **variables)
+    assert done.code == 1, done.err  # one is wrong
+    assert not kernels.store.exists()
+    pending = tmp_path / "pending-goldens"
+    (golden,) = pending.glob("k/*/*/*.json")
+    assert golden.stem == SMALL[1]
+    assert {"pending=pending-goldens", "exit-code=1", "report=goldens-report"} <= set(
+        output.read_text("utf-8").split()
+    )
+    fine = kernels.run("verify", SMALL[1], module="snapshot.action", **variables)
+    assert fine.code == 3 and "1 goldens wait in pending-goldens" in fine.err
+    dry = kernels.run("review", "--dry-run")
+    assert (
+        dry.code == 0 and f"{golden.parent.name}/{SMALL[1]}" in dry.out and "1 pending" in dry.out
+    )
+    assert kernels.run("review", "--accept", SMALL[1]).code == 0
+    assert kernels.results(SMALL[1])[SMALL[1]]["verdict"] == "MATCH"
+    (environment,) = kernels.store.glob("k/*/fingerprint.json")
+    floors = json.loads(environment.read_text("utf-8"))["calibration"]
+    assert floors == {golden.parent.name: {"unstable": {}}}
+    output.unlink()
+    nothing = kernels.run("verify", SMALL[1], module="snapshot.action", **variables)
+    assert nothing.code == 0 and not pending.exists()
+    assert "pending=" not in output.read_text("utf-8")
+
+
 def test_what_goes_wrong_costs_its_own_case(tmp_path: Path) -> None:
     """An exception, a death and a hang; the run goes on in a fresh process."""
     said = {

@@ -66,9 +66,9 @@ class Workspace:
         with (self.root / "goldens.toml").open("a", encoding="utf-8") as file:
             file.write(toml)
 
-    def run(self, *arguments: str, **environment: str) -> Run:
+    def run(self, *arguments: str, module: str = "snapshot.cli", **environment: str) -> Run:
         """Runs the command in a process of its own."""
-        command = [sys.executable, "-m", "snapshot.cli", *arguments]
+        command = [sys.executable, "-m", module, *arguments]
         root = Path(__file__).parents[2]
         path = os.pathsep.join(filter(None, [str(root), str(root / "kernels"), *_python_path()]))
         done = subprocess.run(

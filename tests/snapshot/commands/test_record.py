@@ -31,10 +31,13 @@ def test_in_ci_without_its_flag(project: Path, ci: str) -> None:
     assert result.exit_code == 2 and "--update-in-ci" in result.output
 
 
+@pytest.mark.parametrize("command", ["record", "verify"])
 @pytest.mark.parametrize("folder", ["goldens", "goldens/s", ".", "goldens/../goldens"])
-def test_pending_goldens_never_lie_in_or_around_the_goldens(project: Path, folder: str) -> None:
+def test_pending_goldens_never_lie_in_or_around_the_goldens(
+    project: Path, folder: str, command: str
+) -> None:
     """C30: a pending folder is no way around the guard."""
-    result = CliRunner().invoke(main, ["record", "--pending", folder], env={"CI": "true"})
+    result = CliRunner().invoke(main, [command, "--pending", folder], env={"CI": "true"})
     assert result.exit_code == 2 and "outside the goldens" in result.output
 
 

@@ -182,6 +182,35 @@ def test_a_changed_environment_is_decided_on_its_own(project: Project) -> None:
     assert project.store.read_fingerprint(SUITE, SLUG).calibration["repeats"]["max"] == 7.0
 
 
+@pytest.mark.parametrize("flags", [["--json"], ["--dry-run"], ["--accept", "*"]])
+def test_a_lost_environment_is_said_and_nothing_is_lost(project: Project, flags: list[str]) -> None:
+    lost = project.root / "pending-goldens" / SUITE / SLUG / "fingerprint.json"
+    lost.unlink()
+    before = sorted(project.root.rglob("*"))
+    done = project.run("review", *flags)
+    assert done.exit_code == 1 and "no pending goldens" not in done.output
+    assert "pending goldens lie here without their fingerprint.json" in done.output
+    assert str(lost) in done.output
+    if flags != ["--json"]:
+        assert "4 goldens beside it" in done.output and "unpack the artifact" in done.output
+    assert sorted(project.root.rglob("*")) == before
+
+
+@pytest.mark.parametrize("suffix", [".json", ".zst"])
+def test_a_damaged_pending_golden_is_not_sought_in_git(project: Project, suffix: str) -> None:
+    folder = project.root / "pending-goldens"
+    if suffix == ".json":
+        damaged = [Store(folder).path(SUITE, SLUG, "reference", pending_cases(project)[1])]
+    else:
+        damaged = list((folder / "blobs").rglob("*.zst"))
+    for path in damaged:
+        path.write_bytes(path.read_bytes()[:-5])
+    done = project.run("review", "--accept", "pirate/*")
+    assert done.exit_code == 1 and "unpack the artifact again" in done.output
+    assert str(folder) in done.output and "git checkout" not in done.output
+    assert project.run("check").exit_code == 0
+
+
 def test_a_new_environment_comes_with_its_first_golden(tmp_path: Path) -> None:
     project = Project.create(tmp_path / "p", ("bfloat16-bs3",))
     other = Project.create(tmp_path / "other", ("float32-bs3",))

@@ -14,13 +14,15 @@ from click.testing import CliRunner
 from snapshot.cli import main
 from snapshot.commands.verify import Request, verify
 from snapshot.config import Config, load
-from snapshot.errors import UsageError
+from snapshot.errors import RunError, UsageError
+from snapshot.evidence import Now
 from snapshot.model import Golden, Identity
 from snapshot.plan import plans
+from snapshot.resolve import against
 from snapshot.result import Verdict
 from snapshot.shelf import Shelf
 from snapshot.store import Store
-from snapshot.verification import Verification
+from snapshot.verification import Run, Said, Verification
 from tests.snapshot.builders import (
     DAY,
     MASSIVE,
@@ -28,6 +30,7 @@ from tests.snapshot.builders import (
     ROCM7,
     ROCM10,
     SUITE_TOML,
+    fingerprint,
     noise,
     observation,
     project,
@@ -144,6 +147,28 @@ def test_an_environment_without_goldens_is_missing_and_lists_what_exists(tmp_pat
     assert f"looked for environment h100; recorded for this suite: {ROCM7.slug}" in (
         found.results[0].headline
     )
+
+
+def test_what_the_reference_said_stays_with_the_run(tmp_path: Path) -> None:
+    """Its own run, or its answers about another's: never what the other gave."""
+    p = Project.make(tmp_path)
+    (plan,) = plans(p.config, ())
+    here, baseline = fingerprint(ROCM7), against(p.store, "s", ROCM7.slug)
+    base, wizard = p.keys
+    rows = {base: observation("a candidate's words", case=base), wizard: RunError("died")}
+    own = Run(plan, "reference", here, baseline, p.store, DAY)
+    assert own.held(own.evidences(rows), {}).said == Said(here, {base: rows[base]})
+    engine = Run(plan, "vllm", None, baseline, p.store, DAY)
+    assert engine.held(engine.evidences(rows), {}).said is None
+    answer = observation("the reference's words", case=base)
+    now = {base: Now(golden_batch=answer, here=here), wizard: Now(here=here)}
+    assert engine.held(engine.evidences(rows), now).said == Said(here, {base: answer})
+
+
+def test_what_cannot_be_kept_for_review_is_a_usage_error(tmp_path: Path) -> None:
+    p = Project.make(tmp_path)
+    with pytest.raises(UsageError, match="keeps what the reference says"):
+        p.verify(against=ROCM7.slug, attribute="never", pending=tmp_path / "pending")
 
 
 @pytest.mark.parametrize("damage", ["case", "blob", "fingerprint"])

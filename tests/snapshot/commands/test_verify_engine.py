@@ -332,6 +332,31 @@ def test_its_own_goldens_answer_whether_it_moved(make: Any) -> None:
     assert set(verdicts(moved, 1).values()) == {"UNATTRIBUTED"}
 
 
+def test_its_own_missing_goldens_wait_for_review_where_it_is_right(make: Any) -> None:
+    """One is wrong here: neither its own golden nor anything of the reference's."""
+    project = make()
+    root = project.path.parent
+    assert project.run("record", "--engine", "mine", "--against", ROCM7.slug).exit_code == 0
+    store = Store(root / "goldens")
+    right, wrong, *_ = store.cases("s", ROCM7.slug, "mine")
+    for case in (right, wrong):
+        store.path("s", ROCM7.slug, "mine", case).unlink()
+    number = next(n for n, prompt in enumerate(PROMPTS) if wrong.startswith(f"base/{prompt}-"))
+    project.fake.words["smol"][prompt_ids(number)] = (9, 9, 9, 9)
+    flags = ("--engine", "mine", "--against", ROCM7.slug, "--attribute", "never")
+    done = project.run("verify", *flags, "--json", "--pending", str(root / "p"), CI="true")
+    assert json.loads(done.stdout)["exit_code"] == done.exit_code == 1, done.stderr
+    pending = Store(root / "p")
+    assert pending.subjects("s", ROCM7.slug) == ["mine"]
+    assert pending.cases("s", ROCM7.slug, "mine") == [right]
+    assert "1 goldens wait in" in done.stderr
+    assert store.cases("s", ROCM7.slug, "mine")[:1] != [right]  # and nothing was accepted
+    accepted = project.run("review", str(root / "p"), "--accept", "*/mine/*")
+    assert accepted.exit_code == 0, accepted.output
+    assert store.read("s", ROCM7.slug, "mine", right).observation.case == right
+    assert project.run("check").exit_code == 0
+
+
 def test_recording_an_engine_refuses_words_that_change(make: Any) -> None:
     server = fake()
     calls = 0
