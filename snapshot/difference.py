@@ -76,7 +76,8 @@ class Step:
         tokens: ids; None where that side had ended.
         logprobs: of those tokens, in nats; None where unknown.
         margins: top-1 minus top-2, in nats; None where unknown.
-        tops: the best (id, logprob), best first; empty where unknown.
+        tops: the best (id, logprob), best first, at the step that parts or moved most; empty
+            elsewhere and where unknown.
     """
 
     index: int

@@ -10,11 +10,11 @@ Pure: what is judged here was run and read elsewhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from snapshot import payload
 from snapshot.admission import NONFINITE
-from snapshot.difference import Finding
+from snapshot.difference import Finding, RowErrors
 from snapshot.errors import GoldensError, StoreError
 from snapshot.findings import changed_components, failure, other_workload, standing_notes
 from snapshot.kernel_model import (
@@ -253,5 +253,13 @@ def _result(
         computed=None if ran is None else ran.output,
         recorded=None if golden is None else golden.observation.output,
         moved=moved,
-        rows=None if ran is None or verdict is Verdict.MATCH else ran.output.rows,
+        rows=None if ran is None or verdict is Verdict.MATCH else _rows(e, ran.output),
     )
+
+
+def _rows(e: KernelEvidence, computed: Computed) -> RowErrors | None:
+    """The errors by row, with the bound that they are held to."""
+    if computed.rows is None:
+        return None
+    limits = e.strictness.bounds.resolved(computed.out.dtype, computed.baseline.max_abs)
+    return replace(computed.rows, bound=limits.rel_l2)

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 from snapshot.config import Config, load
 from snapshot.errors import ConfigError, UsageError
-from snapshot.git import git
+from snapshot.git import Objects, git
 from snapshot.names import is_safe_component
 from snapshot.store import Store
 from snapshot.store.blobs import FOLDER
-from snapshot.tree import Tree, folder
+from snapshot.tree import Tree, environment_of_path, folder
 
 WORK_TREE = "the work tree"
 
-_CHUNK = 256  # files held in memory at once
-
 
 class Repository:
-    """The git repository around a goldens.toml.
+    """The git repository around a goldens.toml; a context that ends with its revisions.
 
     Args:
         config: path of the goldens.toml.
@@ -38,6 +35,13 @@ class Repository:
         self._top = Path(self._text("rev-parse", "--show-toplevel"))
         self._inside = self._config.relative_to(self._top.resolve()).as_posix()
         self._algorithm = self._text("rev-parse", "--show-object-format")
+        self._objects = Objects(folder)
+
+    def __enter__(self) -> Repository:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._objects.close()
 
     def commit(self, revision: str) -> str:
         """The full id of a revision.
@@ -71,10 +75,11 @@ class Repository:
         return folder(config.store, config, WORK_TREE, self._algorithm)
 
     def revision(self, revision: str, into: Path) -> Tree:
-        """The state of a commit.
+        """The state of a commit, whose goldens and blobs git gives as they are read.
 
         Args:
-            into: an empty folder that keeps what is fetched, for as long as it is read.
+            into: an empty folder for what is found by listing: the goldens.toml and the
+                environments.
 
         Raises:
             UsageError: there is no such revision, or its store lies outside the repository.
@@ -105,21 +110,21 @@ class Repository:
                 expected=f"a folder below {self._top}",
                 got=inside,
             )
-        ids = self._files(commit, inside)
+        ids, above = self._files(commit, inside), os.path.join(root, "")
 
-        def fetch(paths: Iterable[str]) -> None:
-            wanted = [p for p in paths if p in ids and not (root / p).exists()]
-            for start in range(0, len(wanted), _CHUNK):
-                chunk = wanted[start : start + _CHUNK]
-                contents = self._contents([ids[path] for path in chunk])
-                for path, content in zip(chunk, contents, strict=True):
-                    file = root / path
-                    file.parent.mkdir(parents=True, exist_ok=True)
-                    file.write_bytes(content)
+        def take(path: Path, limit: int) -> bytes:
+            content = ids.get(str(path)[len(above) :].replace(os.sep, "/"))
+            if content is None:
+                raise FileNotFoundError(path)
+            return self._objects.read(content, limit, path)
 
+        for below in filter(environment_of_path, ids):
+            file = root / below
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
         named = {path: _name(path, content) for path, content in ids.items()}
         label = revision if commit.startswith(revision) else f"{revision} ({commit[:10]})"
-        return Tree(label, config, Store(root), named, problem, fetch)
+        return Tree(label, config, Store(root, take), named, problem)
 
     # ------------------------------------------------------------------------- private
 
@@ -141,20 +146,7 @@ class Repository:
         listed = git(self._cwd, "ls-tree", "-z", "--full-tree", commit, "--", path)
         if not listed:
             return None
-        return self._contents([listed.split(b"\t")[0].split()[2].decode("ascii")])[0]
-
-    def _contents(self, objects: list[str]) -> list[bytes]:
-        if not objects:
-            return []
-        asked = "\n".join(objects).encode("ascii") + b"\n"
-        answer = git(self._cwd, "cat-file", "--batch", stdin=asked)
-        contents, position = [], 0
-        for _ in objects:
-            end = answer.index(b"\n", position)
-            size = int(answer[position:end].split()[2])
-            contents.append(answer[end + 1 : end + 1 + size])
-            position = end + 1 + size + 1
-        return contents
+        return git(self._cwd, "cat-file", "blob", listed.split()[2].decode("ascii"))
 
     def _text(self, *arguments: str) -> str:
         return git(self._cwd, *arguments).decode("utf-8", "replace").strip()

@@ -7,12 +7,16 @@ the nearest one, never a default.
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass
 
 from snapshot.config import Config, Environment
-from snapshot.errors import UsageError
+from snapshot.errors import StoreError, UsageError
 from snapshot.model import Fingerprint, Identity
 from snapshot.store import Store
+
+_FIELDS = ("arch", "runtime", "torch", "triton", "dtype", "batch_size", "backend")
+_THREADS = re.compile(r"(.+)-t([0-9]+)")  # the end of a CPU's arch
 
 
 @dataclass(frozen=True)
@@ -21,17 +25,29 @@ class Baseline:
 
     Attributes:
         identity: the recorded fingerprint's; None where there is none.
-        how: one phrase: why this one, or what was looked for and what exists.
+        how: one phrase: why this one, or what was looked for, and what differs in one thing.
         exact: whether it is this environment's own, neither inherited nor asked for by slug.
+        recorded: slugs of what is recorded for the suite instead, where there is none.
     """
 
     identity: Identity | None
     how: str
     exact: bool = False
+    recorded: tuple[str, ...] = ()
 
     @property
     def slug(self) -> str | None:
         return None if self.identity is None else self.identity.slug
+
+    @property
+    def full(self) -> str:
+        """How, and what is recorded instead; for a place that says it once."""
+        return self.how if self.identity is not None else f"{self.how}; {self.instead}"
+
+    @property
+    def instead(self) -> str:
+        """What is recorded for the suite."""
+        return f"recorded for this suite: {', '.join(self.recorded) or 'nothing yet'}"
 
 
 @dataclass(frozen=True)
@@ -84,7 +100,7 @@ def resolve(config: Config, store: Store, suite: str, here: Fingerprint) -> Base
         found = _search(config, store, suite, parent, shape, [environment.name])
         if found is not None:
             return found
-    return Baseline(None, _nothing(store, suite, here.slug))
+    return _nothing(store, suite, here.slug, _neighbour(store, suite, here.identity))
 
 
 def named_environment(
@@ -102,7 +118,7 @@ def named_environment(
             "no such environment", where=f"{config.path}: environments", expected=known, got=name
         )
     found = _search(config, store, suite, config.environments[name], shape, [])
-    return found or Baseline(None, _nothing(store, suite, f"environment {name}"))
+    return found or _nothing(store, suite, f"environment {name}")
 
 
 def against(store: Store, suite: str, slug: str, shape: Shape | None = None) -> Baseline:
@@ -173,6 +189,33 @@ def _search(
     return _search(config, store, suite, parent, shape, path)
 
 
-def _nothing(store: Store, suite: str, wanted: str) -> str:
-    recorded = store.fingerprints(suite)
-    return f"looked for {wanted}; recorded for this suite: {', '.join(recorded) or 'nothing yet'}"
+def _nothing(store: Store, suite: str, wanted: str, neighbour: str | None = None) -> Baseline:
+    how = f"looked for {wanted}" + (f"; {neighbour}" if neighbour else "")
+    return Baseline(None, how, recorded=tuple(store.fingerprints(suite)))
+
+
+def _neighbour(store: Store, suite: str, here: Identity) -> str | None:
+    """The recorded environment that differs in one thing only, and in what. Nothing is ever
+    held to it: it says what to change, here or in the recording."""
+    found: list[tuple[int, str]] = []
+    for slug in store.fingerprints(suite):
+        try:
+            other = store.read_fingerprint(suite, slug).fingerprint.identity
+        except StoreError:  # `check` reports it
+            continue
+        differing = [name for name in _FIELDS if getattr(here, name) != getattr(other, name)]
+        if len(differing) == 1:
+            (name,) = differing
+            there, now = getattr(other, name), getattr(here, name)
+            said = f"{slug} differs in one thing, {_change(name, there, now)}"
+            found.append((_FIELDS.index(name), said))
+    return min(found)[1] if found else None
+
+
+def _change(name: str, there: str | int | None, here: str | int | None) -> str:
+    if name == "arch":
+        sides = [_THREADS.fullmatch(str(side)) for side in (there, here)]
+        if sides[0] and sides[1] and sides[0][1] == sides[1][1]:
+            there, here = sides[0][2], sides[1][2]
+            return f"its threads: {there} there, {here} here (OMP_NUM_THREADS={there})"
+    return f"its {name.replace('_', ' ')}: {there} there, {here} here"

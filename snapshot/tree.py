@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -58,9 +58,8 @@ class Tree:
         label: what to call it: ``main``, ``the work tree``.
         config: its goldens.toml; None where it has none or cannot be read.
         problem: why its goldens.toml cannot be read.
-        store: reads what was fetched.
+        store: reads its goldens.
         files: path below the store's root to an id of its content: equal ids, equal bytes.
-        fetch: makes the files of these paths readable in `store`; unknown ones are left out.
     """
 
     label: str
@@ -68,7 +67,6 @@ class Tree:
     store: Store
     files: Mapping[str, str]
     problem: GoldensError | None = None
-    fetch: Callable[[Iterable[str]], None] = lambda paths: None
 
 
 def folder(root: Path, config: Config | None, label: str, algorithm: str = "sha1") -> Tree:

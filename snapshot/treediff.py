@@ -12,7 +12,6 @@ from snapshot.changes import (
     GoldenChange,
     Group,
     Reach,
-    digests,
     environment_change,
     golden_change,
 )
@@ -23,7 +22,6 @@ from snapshot.model import Golden, Identity, RecordedFingerprint
 from snapshot.policy_change import Ground
 from snapshot.resolve import resolve
 from snapshot.store import fingerprintfile
-from snapshot.store.blobs import FOLDER, SUFFIX
 from snapshot.store.check import SUFFIX as GOLDEN_SUFFIX
 from snapshot.tree import Place, Tree, environment_of_path, place_of
 
@@ -64,7 +62,6 @@ class _Comparison:
 
     def _read_environments(self, tree: Tree) -> dict[tuple[str, str], RecordedFingerprint]:
         paths = {path: found for path in tree.files if (found := environment_of_path(path))}
-        tree.fetch(paths)
         read = {}
         for suite, slug in paths.values():
             try:
@@ -107,9 +104,6 @@ class _Comparison:
         changed = {p: place for p in old.keys() | new.keys() if (place := place_of(p))}
         changed = {p: place for p, place in changed.items() if old.get(p) != new.get(p)}
         beside = {place: self._beside(place) for p, place in changed.items() if p not in old}
-        neighbours = [_path(place._replace(slug=s)) for place, s in beside.items() if s]
-        self._base.fetch([*changed, *neighbours])
-        self._head.fetch(changed)
         found = []
         for path, place in sorted(changed.items()):
             slug = beside.get(place)
@@ -122,16 +116,7 @@ class _Comparison:
             change = golden_change(place, before, after, slug if before else None)
             if change is not None:
                 found.append(change)
-        self._fetch_blobs(found)
         return found
-
-    def _fetch_blobs(self, changes: Sequence[GoldenChange]) -> None:
-        for tree, goldens in (
-            (self._base, [change.before for change in changes]),
-            (self._head, [change.after for change in changes]),
-        ):
-            wanted = {d for golden in goldens if golden for d in digests(golden).values()}
-            tree.fetch(f"{FOLDER}/{digest[:2]}/{digest}{SUFFIX}" for digest in sorted(wanted))
 
     def _read(self, tree: Tree, place: Place) -> Golden | StoreError:
         try:

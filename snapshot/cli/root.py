@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,38 @@ from snapshot import __version__
 from snapshot.errors import GoldensError
 
 
+class _Stream(io.FileIO):
+    """An output whose reader may leave (``| head -1``): what is left to say then goes nowhere,
+    and the command ends as it would have, its reports written and its exit code its own."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())
+            os.close(nowhere)
+            return len(data)
+
+
+def _outlive_readers() -> None:
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not None and stream is getattr(sys, f"__{name}__"):  # nobody captures it
+            stream.flush()
+            buffer = io.BufferedWriter(_Stream(stream.fileno(), "w", closefd=False))
+            wrapped = io.TextIOWrapper(
+                buffer, stream.encoding, stream.errors, line_buffering=stream.line_buffering
+            )
+            setattr(sys, name, wrapped)
+
+
 class _Group(click.Group):
     """Prints our errors as what they are, without a traceback."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        _outlive_readers()
+        return super().main(*args, **kwargs)
 
     def invoke(self, context: click.Context) -> Any:
         try:

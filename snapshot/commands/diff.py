@@ -29,11 +29,13 @@ def diff(
         UsageError: git is missing, this is no repository, or it has no such revision.
         ConfigError: the goldens.toml of the work tree is wrong.
     """
-    repository = Repository(config)
-    if merge_base:
-        base = repository.merge_base(base, head or "HEAD")
     # Links to a folder that is being cleaned up cannot be planted: it is ours alone (0700).
-    with tempfile.TemporaryDirectory(prefix="goldens-diff-") as folder:
+    with (
+        Repository(config) as repository,
+        tempfile.TemporaryDirectory(prefix="goldens-diff-") as folder,
+    ):
+        if merge_base:
+            base = repository.merge_base(base, head or "HEAD")
         before = repository.revision(base, Path(folder, "base"))
         if head is None:
             after = repository.work_tree(load(config))

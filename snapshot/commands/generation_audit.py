@@ -66,7 +66,7 @@ class Auditor:
             raise RunError(
                 "no goldens to hold the faulty runs to",
                 where=self._here.slug,
-                got=own.how,
+                got=own.full,
                 hint=f"goldens record {self._plan.suite.name}",
             )
         clean = complete(self._run(None))

@@ -95,7 +95,7 @@ def _slug(baseline: Baseline, engine: EngineConfig) -> str:
             "an engine's goldens lie beside the reference's, and there are none",
             where=engine.where,
             expected="goldens of the reference in the engine's environment",
-            got=baseline.how,
+            got=baseline.full,
             hint="goldens record there, or --against SLUG",
         )
     return baseline.slug

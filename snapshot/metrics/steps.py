@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from snapshot.difference import Step
 from snapshot.metrics.logprobs import subtract
-from snapshot.metrics.tokens import first_difference, margin
-from snapshot.model import Observation
+from snapshot.metrics.tokens import first_difference, margins
+from snapshot.model import Array, Observation
 
-SPAN = 4
+SPAN = 12
 """Steps shown on either side."""
 
 
@@ -29,8 +30,12 @@ def around(golden: Observation, candidate: Observation) -> tuple[Step, ...]:
         centre = _most_moved(golden, candidate)
     if centre is None:
         return ()
-    last = min(centre + SPAN + 1, max(len(expected), len(got)))
-    return tuple(_step(golden, candidate, i) for i in range(max(centre - SPAN, 0), last))
+    first, last = max(centre - SPAN, 0), min(centre + SPAN + 1, max(len(expected), len(got)))
+    sides = [_told(side, first, last, centre) for side in (golden, candidate)]
+    return tuple(
+        Step(index, *zip(*both, strict=True))
+        for index, both in enumerate(zip(*sides, strict=True), start=first)
+    )
 
 
 def _most_moved(golden: Observation, candidate: Observation) -> int | None:
@@ -41,31 +46,36 @@ def _most_moved(golden: Observation, candidate: Observation) -> int | None:
     return int(moved.argmax()) if moved.max() > 0 else None
 
 
-def _step(golden: Observation, candidate: Observation, index: int) -> Step:
-    return Step(
-        index=index,
-        tokens=(_token(golden, index), _token(candidate, index)),
-        logprobs=(_value(golden, index), _value(candidate, index)),
-        margins=(margin(golden, index), margin(candidate, index)),
-        tops=(_top(golden, index), _top(candidate, index)),
+_Best = tuple[tuple[int, float], ...]
+_Told = tuple[int | None, float | None, float | None, _Best]
+
+
+def _told(side: Observation, first: int, last: int, centre: int) -> list[_Told]:
+    """What one side tells of each step: token, logprob, margin, and its best tokens at the
+    centre. Whole stretches of arrays at once: reports look at thousands of cases."""
+    tokens = (side.output.token_ids or ())[first:last]
+    values = _part(side.arrays.get("logprobs"), first, last)
+    gaps = margins(side, first, last)
+    return [
+        (
+            tokens[i] if i < len(tokens) else None,
+            values[i] if i < len(values) and math.isfinite(values[i]) else None,
+            gaps[i] if i < len(gaps) else None,
+            _best(side, centre) if first + i == centre else (),
+        )
+        for i in range(last - first)
+    ]
+
+
+def _best(side: Observation, index: int) -> _Best:
+    ids, values = (
+        _part(side.arrays.get(name), index, index + 1) for name in ("topk_ids", "topk_logprobs")
     )
-
-
-def _token(side: Observation, index: int) -> int | None:
-    ids = side.output.token_ids or ()
-    return ids[index] if index < len(ids) else None
-
-
-def _value(side: Observation, index: int) -> float | None:
-    array = side.arrays.get("logprobs")
-    if array is None or index >= len(array) or not math.isfinite(array[index]):
-        return None
-    return float(array[index])
-
-
-def _top(side: Observation, index: int) -> tuple[tuple[int, float], ...]:
-    ids, values = side.arrays.get("topk_ids"), side.arrays.get("topk_logprobs")
-    if ids is None or values is None or index >= min(len(ids), len(values)):
+    if not ids or not values:
         return ()
-    pairs = zip(ids[index].tolist(), values[index].tolist(), strict=True)
-    return tuple((int(token), float(value)) for token, value in pairs if math.isfinite(value))
+    pairs = zip(ids[0], values[0], strict=True)
+    return tuple((int(token), value) for token, value in pairs if math.isfinite(value))
+
+
+def _part(array: Array | None, first: int, last: int) -> list[Any]:
+    return [] if array is None else array[first:last].astype(np.float64).tolist()

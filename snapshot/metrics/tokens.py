@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from snapshot.difference import Divergence
 from snapshot.model import Array, Generated, Observation
 
@@ -30,12 +32,20 @@ def margin(observation: Observation, step: int) -> float | None:
 
     The two are the same number up to rounding, since a softmax only shifts all logits.
     """
+    found = margins(observation, step, step + 1)
+    return found[0] if found else None
+
+
+def margins(observation: Observation, first: int, last: int) -> list[float | None]:
+    """The margin of each step from `first` to before `last`, as far as they are known."""
+    found: list[float | None] = []
     for name in ("top_logits", "topk_logprobs"):
         array = observation.arrays.get(name)
-        if array is not None and step < len(array) and array.shape[1] >= 2:
-            gap = float(array[step, 0]) - float(array[step, 1])
-            return gap if math.isfinite(gap) else None
-    return None
+        if array is not None and array.shape[1] >= 2:
+            for best, second in array[first + len(found) : last, :2].astype(np.float64).tolist():
+                gap = best - second
+                found.append(gap if math.isfinite(gap) else None)
+    return found
 
 
 def rank(observation: Observation, step: int, token: int | None) -> int | None:
@@ -43,8 +53,8 @@ def rank(observation: Observation, step: int, token: int | None) -> int | None:
     ids: Array | None = observation.arrays.get("topk_ids")
     if ids is None or token is None or step >= len(ids):
         return None
-    found = (ids[step] == token).nonzero()[0]
-    return int(found[0]) if len(found) else None
+    listed = ids[step].tolist()
+    return listed.index(token) if token in listed else None
 
 
 def divergence(golden: Observation, candidate: Observation) -> Divergence | None:

@@ -39,9 +39,14 @@ def print_env(here: Here, *, explain: bool) -> None:
         say(f"note: {note}", "yellow")
     if here.baselines:
         say("\nheld to", "bold")
+    missing: dict[str, str] = {}
     for (suite, slug), baseline in here.baselines.items():
+        if baseline.identity is None:
+            missing[suite] = baseline.instead
         say(f"  {suite} {slug}")
         say(f"    {baseline.slug or 'MISSING'}: {baseline.how}", "" if baseline.exact else "yellow")
+    for suite, said in missing.items():
+        say(f"  {suite}: {said}", "dim")
 
 
 def as_json_text(here: Here, *, explain: bool) -> str:
@@ -53,7 +58,7 @@ def as_json_text(here: Here, *, explain: bool) -> str:
         "provenance": dict(here.provenance),
         "problem": here.problem.what if here.problem else None,
         "goldens": [
-            {"suite": suite, "fingerprint": slug, "golden": baseline.slug, "how": baseline.how}
+            {"suite": suite, "fingerprint": slug, "golden": baseline.slug, "how": baseline.full}
             for (suite, slug), baseline in here.baselines.items()
         ],
     }

@@ -28,7 +28,7 @@ def _lines(held: Held, result: Result) -> Iterator[Text]:
     style = "green" if result.verdict.passes else "yellow" if _drift(result) else "red"
     yield Text(f"\n{result.verdict.value}  {result.case}", f"bold {style}")
     yield Text(f"  {held.subject} on {held.place}", "dim")
-    yield Text(f"  held to {held.baseline.slug or 'nothing'} ({held.baseline.how})", "dim")
+    yield Text(f"  held to {held.baseline.slug or 'nothing'} ({held.baseline.full})", "dim")
     if result.headline:
         yield Text(f"  {visible(result.headline)}", style)
     yield from _words(result)

@@ -24,9 +24,10 @@ from snapshot.report.page import (
     marked,
     shown,
     table,
+    without_dtype,
     words,
 )
-from snapshot.report.plain import visible
+from snapshot.report.plain import count, visible
 from snapshot.result import Result, Verdict
 from snapshot.verification import Verification
 
@@ -56,12 +57,13 @@ def to_html(verification: Verification) -> str:
 
 def page(verification: Verification) -> Page:
     """The page that `to_html` writes."""
-    names = list(dict.fromkeys((r.place, r.subject) for r in verification.results))
+    names = list(dict.fromkeys(_column(result) for result in verification.results))
+    index = {name: i for i, name in enumerate(names)}
     made = columns(names)
     by_case: dict[tuple[str, str], dict[int, Result]] = {}
     for result in verification.results:
         cells = by_case.setdefault((result.suite, result.case), {})
-        cells[names.index((result.place, result.subject))] = result
+        cells[index[_column(result)]] = result
     rows = [
         Row(
             group=suite + (f" / {case.split('/')[0]}" if "/" in case else ""),
@@ -82,12 +84,12 @@ def page(verification: Verification) -> Page:
     else:
         verdict = f"{len(failing):,} of {total:,} need{'s' * (len(failing) == 1)} a look"
         tone = "warn" if verification.exit_code in (3, 5) else "bad"
+    other = [h for h in verification.held if not h.baseline.exact]
     held = sorted(
-        {
-            f"{h.suite} held to {h.baseline.slug or 'nothing'} ({h.baseline.how})"
-            for h in verification.held
-            if not h.baseline.exact
-        }
+        {f"{h.suite} held to {h.baseline.slug or 'nothing'} ({h.baseline.how})" for h in other}
+    )
+    held += sorted(
+        {f"  {h.suite}: {h.baseline.instead}" for h in other if h.baseline.identity is None}
     )
     return Page(
         title=f"goldens verify: {verdict}",
@@ -98,7 +100,7 @@ def page(verification: Verification) -> Page:
         columns=made,
         rows=rows,
         alerts=tuple(_alerts(verification, held)),
-        corner=f"{count(rows, 'case')}, {count(made, 'environment')}",
+        corner=f"{count(rows, 'case')}, {extent(names)}",
         plain=[
             ", ".join(f"{n} {v.value}" for v, n in counts.items()),
             *(f"{r.verdict.value} {r.case} {r.place}" for r in failing[:200]),
@@ -106,9 +108,17 @@ def page(verification: Verification) -> Page:
     )
 
 
-def count(things: Sequence[object], noun: str) -> str:
-    """``1 environment``, ``3 environments``"""
-    return f"{len(things):,} {noun}{'s' * (len(things) != 1)}"
+def extent(names: Sequence[tuple[str, str]]) -> str:
+    """What the columns are: ``1 environment, 4 subjects``"""
+    environments = {environment for environment, _ in names}
+    subjects = {subject for _, subject in names}
+    said = count(environments, "environment")
+    return said if len(subjects) < 2 else f"{said}, {count(subjects, 'subject')}"
+
+
+def _column(result: Result) -> tuple[str, str]:
+    kernel = isinstance(result, KernelResult)
+    return without_dtype(result.place) if kernel else result.place, result.subject
 
 
 def _alerts(verification: Verification, held: Sequence[str]) -> Iterator[Alert]:
@@ -120,7 +130,7 @@ def _alerts(verification: Verification, held: Sequence[str]) -> Iterator[Alert]:
             "bad", "Rules that have expired", tuple(visible(r, 400) for r in verification.expired)
         )
     if held:
-        yield Alert("warn", "Not held to their own goldens", tuple(visible(h, 400) for h in held))
+        yield Alert("warn", "Not held to their own goldens", tuple(visible(h, 600) for h in held))
 
 
 def _cell(result: Result) -> Cell:
@@ -158,7 +168,7 @@ def _cell(result: Result) -> Cell:
 
 def plot(steps: Sequence[Step], before: str, after: str) -> Json:
     """Logprobs of the chosen tokens of both sides around a difference."""
-    old, new = ([step.logprobs[side] for step in steps] for side in (0, 1))
+    old, new = ([_brief(step.logprobs[side]) for step in steps] for side in (0, 1))
     if not any(value is not None for value in (*old, *new)):
         return None
     return {
@@ -170,6 +180,10 @@ def plot(steps: Sequence[Step], before: str, after: str) -> Json:
         "parted": next((s.index for s in steps if s.tokens[0] != s.tokens[1]), None),
         "names": [before, after],
     }
+
+
+def _brief(logprob: float | None) -> float | None:
+    return None if logprob is None else round(logprob, 4)
 
 
 def heat(rows: RowErrors) -> Json:

@@ -23,7 +23,7 @@ def to_json(verification: Verification) -> str:
                 "subject": held.subject,
                 "fingerprint": held.slug,
                 "golden": held.baseline.slug,
-                "how": held.baseline.how,
+                "how": held.baseline.full,
                 "held_to": held.held_to,
                 "engine": dict(held.engine),
                 "unchecked": dict(held.unchecked),

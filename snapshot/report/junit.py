@@ -39,7 +39,7 @@ def _suite(held: Held) -> str:
         f'errors="{sum(map(_error, results))}" '
         f'skipped="{sum(r.verdict is Verdict.QUARANTINED for r in results)}"'
     )
-    golden = f"held to {held.baseline.slug or 'nothing'} ({held.baseline.how})"
+    golden = f"held to {held.baseline.slug or 'nothing'} ({held.baseline.full})"
     properties = (
         "    <properties>\n"
         f"      <property name={_quoted('golden')} value={_quoted(golden)}/>\n"

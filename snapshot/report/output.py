@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,8 @@ def parse(value: str, formats: Sequence[str]) -> Output:
     """An output from ``FORMAT:PATH``.
 
     Raises:
-        UsageError: the format is unknown, or the path is none that a file can have.
+        UsageError: the format is unknown, or no file can be written there: said before the
+            work whose report it is.
     """
     name, _, path = value.partition(":")
     if name not in formats or not path:
@@ -39,14 +41,37 @@ def parse(value: str, formats: Sequence[str]) -> Output:
             expected=f"FORMAT:PATH, the format one of {', '.join(formats)}; - as path prints it",
             got=value,
         )
-    if Path(path).is_dir():
+    if os.path.isdir(path):
         raise UsageError(
             "the report cannot be written: it is a folder",
             where=f"--report {value}",
             expected=f"a file, such as {Path(path) / 'report'}.{name}",
             got=path,
         )
+    if path != "-":
+        _try(Path(path))
     return Output(name, path)
+
+
+def _try(path: Path) -> None:
+    """Opens the file for writing and leaves no trace but the folders that it needs."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = not path.exists()
+        path.open("ab").close()
+        if new:
+            path.unlink()
+    except (OSError, ValueError) as error:
+        raise _refused(path, error) from None
+
+
+def _refused(path: Path, error: OSError | ValueError) -> UsageError:
+    why = error.strerror if isinstance(error, OSError) else error
+    return UsageError(
+        f"the report cannot be written: {why}",
+        where=f"--report {path}",
+        expected="a file in a folder that can be written to; - prints it",
+    )
 
 
 def write(
@@ -70,10 +95,7 @@ def write(
             continue
         path = Path(output.path)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             # A lone surrogate of a model's text is no UTF-8; reports show such as codes.
             path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
         except OSError as error:
-            raise UsageError(
-                f"the report cannot be written: {error.strerror}", where=f"--report {path}"
-            ) from None
+            raise _refused(path, error) from None

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import html
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -152,19 +153,41 @@ class Page:
 def columns(names: Sequence[tuple[str, str]]) -> list[Column]:
     """Columns for environments, labelled by what tells them apart.
 
+    Of parts that always come together, such as a runtime and its torch, the first says it.
+
     Args:
         names: slug and subject of each.
     """
-    split = [slug.split("-") for slug, _ in names]
-    common = set.intersection(*map(set, split)) if len(names) > 1 else set()
-    subjects = {subject for _, subject in names}
+    parts = [[*slug.split("-"), _short(subject, names)] for slug, subject in names]
+    found: dict[str, frozenset[int]] = {}
+    for part in dict.fromkeys(part for of_one in parts for part in of_one):
+        found[part] = frozenset(i for i, of_one in enumerate(parts) if part in of_one)
+    everywhere = frozenset(range(len(names)))
+    first = {where: part for part, where in reversed(found.items()) if not _is_size(part)}
     made = []
-    for (slug, subject), parts in zip(names, split, strict=True):
-        told = [part for part in parts if part not in common]
-        label = told.pop() if told and told[-1].startswith("bs") else ""
-        group = " ".join([*told, *([subject] if len(subjects) > 1 else [])])
-        made.append(Column(f"{slug}/{subject}", group or subject, label, f"{slug} · {subject}"))
+    for (slug, subject), of_one in zip(names, parts, strict=True):
+        told = [p for p in of_one if first.get(found[p]) == p and found[p] != everywhere]
+        label = next((p for p in of_one if _is_size(p) and found[p] != everywhere), "")
+        group = " ".join(told) or of_one[-1]
+        made.append(Column(f"{slug}/{subject}", group, label, f"{slug} · {subject}"))
     return made
+
+
+def without_dtype(slug: str) -> str:
+    """The environment of a kernel without its dtype, which each of its cases' keys says: a
+    column of its own for every dtype would stand empty but for its own cases."""
+    return slug.rpartition("-")[0]
+
+
+def _is_size(part: str) -> bool:
+    return re.fullmatch(r"bs[0-9]+", part) is not None
+
+
+def _short(subject: str, names: Sequence[tuple[str, str]]) -> str:
+    """``stale_page`` of ``package.module:stale_page``, where only one is called that."""
+    short = subject.rpartition(":")[2]
+    alike = {other for _, other in names if other.rpartition(":")[2] == short}
+    return subject if len(alike) > 1 else short
 
 
 # ---------------------------------------------------------------------- blocks

@@ -8,6 +8,7 @@ that holds ``##[``, or starts with ``::`` after any spaces, is a command to the 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
@@ -25,6 +26,11 @@ def visible(text: str, length: int | None = None) -> str:
     cut = "…" if length is not None and len(text) > length else ""
     text = text[:length].replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t")
     return _UNSAFE.sub(_code, text) + cut
+
+
+def count(things: Collection[object], noun: str) -> str:
+    """``1 environment``, ``3 environments``"""
+    return f"{len(things):,} {noun}{'s' * (len(things) != 1)}"
 
 
 def visible_lines(text: object) -> str:

@@ -31,12 +31,13 @@ def progress(label: str, total: int) -> Iterator[Advance]:
 
 def _lines(console: Console, label: str, total: int) -> Advance:
     done = 0
+    whole = f"{total} row{'s' * (total != 1)}"
 
     def advance(rows: int) -> None:
         nonlocal done
         before, done = done, done + rows
         if done * 10 // total > before * 10 // total:
-            console.print(f"{label}: {done} of {total} rows", highlight=False, soft_wrap=True)
+            console.print(f"{label}: {done} of {whole}", highlight=False, soft_wrap=True)
 
-    console.print(f"{label}: {total} rows", highlight=False, soft_wrap=True)
+    console.print(f"{label}: {whole}", highlight=False, soft_wrap=True)
     return advance

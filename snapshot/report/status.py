@@ -13,7 +13,7 @@ from snapshot.calibrate import POWER
 from snapshot.ledger import Entry
 from snapshot.model import REFERENCE
 from snapshot.outcomes.status import RecordedStatus, SuiteStatus
-from snapshot.report.plain import visible
+from snapshot.report.plain import count, visible
 
 
 def print_status(suites: Sequence[SuiteStatus], day: datetime.date) -> None:
@@ -24,7 +24,7 @@ def print_status(suites: Sequence[SuiteStatus], day: datetime.date) -> None:
         console.print(visible(line), style=style, markup=False, soft_wrap=True)
 
     for suite in suites:
-        say(f"{suite.suite}: {len(suite.cases)} cases", "bold")
+        say(f"{suite.suite}: {count(suite.cases, 'case')}", "bold")
         for recorded in suite.recorded:
             say(f"  {_recorded(recorded)}", "yellow" if recorded.missing else "")
         if not suite.recorded:

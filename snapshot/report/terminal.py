@@ -13,7 +13,7 @@ from snapshot.model import Json
 from snapshot.report.attribution import attribution_lines
 from snapshot.report.excerpt import around_first
 from snapshot.report.finding import finding_line
-from snapshot.report.plain import QUOTE, visible
+from snapshot.report.plain import QUOTE, count, visible
 from snapshot.result import Result, Verdict
 from snapshot.verification import Held, Verification
 
@@ -33,8 +33,9 @@ _WIDTH = max(len(verdict.value) for verdict in Verdict)
 
 def print_verification(verification: Verification, console: Console) -> None:
     """Writes the whole report."""
+    told: set[str] = set()
     for held in verification.held:
-        for line in _held(held):
+        for line in _held(held, told):
             console.print(line, soft_wrap=True)
     for damage in verification.damage:
         lines = [visible(line, _LONGEST) for line in str(damage).split("\n")]
@@ -46,12 +47,16 @@ def print_verification(verification: Verification, console: Console) -> None:
     console.print(_summary(verification), soft_wrap=True)
 
 
-def _held(held: Held) -> Iterator[Text]:
+def _held(held: Held, told: set[str]) -> Iterator[Text]:
+    """Args: told: suites whose recorded environments were listed; once is enough."""
     where = held.slug or "outputs of an engine"
     yield Text(f"\n{held.suite}  {held.subject} on {where}", "bold")
     golden = held.baseline.slug or "none"
     style = "dim" if held.baseline.exact else "yellow"
     yield Text(f"  held to {golden} ({held.baseline.how})", style)
+    if held.baseline.identity is None and held.suite not in told:
+        told.add(held.suite)
+        yield Text(f"  {held.baseline.instead}", "dim")
     if held.own:
         yield Text("  did it move? held to its own goldens there", "bold")
     if held.engine:
@@ -59,11 +64,13 @@ def _held(held: Held) -> Iterator[Text]:
         yield Text(f"  {known}", "dim")
     for check, why in held.unchecked.items():
         yield Text(f"  not checked: {check}: {visible(why, _LONGEST)}", "yellow")
+    before = None
     for result in held.results:
-        yield from _result(result)
-    for reason, count in Counter(held.not_run.values()).items():
-        cases = "case" if count == 1 else "cases"
-        yield Text(f"  not run: {count} {cases}: {visible(reason, _LONGEST)}", "yellow")
+        yield from _result(result, before)
+        before = result
+    for reason in dict.fromkeys(held.not_run.values()):
+        skipped = [case for case, why in held.not_run.items() if why == reason]
+        yield Text(f"  not run: {count(skipped, 'case')}: {visible(reason, _LONGEST)}", "yellow")
 
 
 def _told(value: Json) -> str:
@@ -75,12 +82,16 @@ def _told(value: Json) -> str:
     return visible(str(value), 160)
 
 
-def _result(result: Result) -> Iterator[Text]:
+def _result(result: Result, before: Result | None) -> Iterator[Text]:
     style = _STYLES.get(result.verdict, "red")
     line = Text("  ").append(f"{result.verdict.value:<{_WIDTH}}", style).append(f"  {result.case}")
     yield line
     indent = " " * (_WIDTH + 4)
-    if result.headline:
+    again = before is not None and (before.verdict, before.headline) == (
+        result.verdict,
+        result.headline,
+    )
+    if result.headline and not (again and result.verdict is Verdict.MISSING):
         yield Text(indent + visible(result.headline, _LONGEST), style)
     if result.verdict not in _WORDLESS and result.golden_text != result.candidate_text:
         yield from _words(result, indent + QUOTE)
@@ -114,9 +125,9 @@ def _summary(verification: Verification) -> Text:
     not_run = f", {len(verification.not_run)} not run" if verification.not_run else ""
     damaged = f", {len(verification.damage)} damaged files" if verification.damage else ""
     style = "bold green" if verification.exit_code == 0 else "bold red"
-    total = len(verification.results)
+    total = count(verification.results, "case")
     hint = _HINTS.get(verification.exit_code, "")
-    return Text(f"\n{total} cases: {listed or 'nothing was run'}{not_run}{damaged}{hint}", style)
+    return Text(f"\n{total}: {listed or 'nothing was run'}{not_run}{damaged}{hint}", style)
 
 
 _HINTS = {

@@ -35,6 +35,7 @@ MAX_RATIO = 1024
 
 _MAGIC = 0x184D2A50
 _FRAME = struct.Struct("<II")
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 _MAX_HEADER = 1024
 _RAW = "raw"
 _SHUFFLE_ZSTD = "shuffle+zstd"
@@ -176,7 +177,7 @@ def _decompress(payload: bytes, size: int, where: str) -> bytes:
 
 def _header(dtype: str, encoding: str, payload: str, shape: tuple[int, ...]) -> bytes:
     fields = {"dtype": dtype, "encoding": encoding, "sha256": payload, "shape": list(shape)}
-    return json.dumps(fields, separators=(",", ":")).encode("ascii")
+    return _ENCODER.encode(fields).encode("ascii")
 
 
 def _open(data: bytes, where: str) -> tuple[np.dtype[Any], tuple[int, ...], str, bytes]:

@@ -20,8 +20,8 @@ _HEX = re.compile(r"[0-9a-f]{64}")
 class Blobs:
     """The blobs of the store at `root`."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, take: files.Read = files.read_bounded) -> None:
+        self._root, self._take = root, take
 
     def path(self, digest: str) -> Path:
         """Where the blob of this digest (64 hex digits) lies, whether or not it exists."""
@@ -39,7 +39,7 @@ class Blobs:
         """
         path = self.path(digest)
         try:
-            data = files.read_bounded(path, blob.MAX_BYTES)
+            data = self._take(path, blob.MAX_BYTES)
         except FileNotFoundError:
             raise DamagedGolden(
                 "a blob that a golden refers to is missing",
@@ -107,7 +107,8 @@ class LazyArrays(Mapping[str, Array]):
 
     def glance(self, name: str) -> Array:
         """As ``[name]``, but not kept: for going through many large arrays one by one."""
-        return self._blobs.read(self.digests[name], self._referrer)
+        known = self._loaded.get(name)
+        return self._blobs.read(self.digests[name], self._referrer) if known is None else known
 
     def __contains__(self, name: object) -> bool:
         return name in self.digests

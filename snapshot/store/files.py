@@ -8,14 +8,21 @@ import re
 import secrets
 import shlex
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 from snapshot.errors import DamagedGolden, StoreError
 
 # Windows has neither; there a symlink is refused by `contained` alone.
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_SEPARATOR = re.compile(r"[/\\:\0]")
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
+
+
+Read: TypeAlias = Callable[[Path, int], bytes]
+"""Gives the bytes of a file, at most so many; raises as `read_bounded`, the usual one, does."""
 
 
 def read_bounded(path: Path, limit: int) -> bytes:
@@ -42,7 +49,7 @@ def read_bounded(path: Path, limit: int) -> bytes:
             got = "a folder" if stat.S_ISDIR(status.st_mode) else "a special file"
             raise _not_regular(path, got)
         if status.st_size > limit:
-            raise _too_large(path, limit, f"{status.st_size} bytes")
+            raise too_large(path, limit, f"{status.st_size} bytes")
         with os.fdopen(handle, "rb", closefd=False) as file:
             data = file.read(status.st_size + 1)
     except OSError as error:
@@ -50,7 +57,7 @@ def read_bounded(path: Path, limit: int) -> bytes:
     finally:
         os.close(handle)
     if len(data) > status.st_size:
-        raise _too_large(path, status.st_size, "a file that grows while it is read")
+        raise too_large(path, status.st_size, "a file that grows while it is read")
     return data
 
 
@@ -103,7 +110,7 @@ def contained(root: Path, *parts: str) -> Path:
             way is a link.
     """
     for part in parts:
-        if part in ("", ".", "..") or any(c in part for c in "/\\:\0"):
+        if part in ("", ".", "..") or _SEPARATOR.search(part):
             raise StoreError(
                 "a name leaves the store",
                 where=str(root),
@@ -144,7 +151,8 @@ def _not_regular(path: Path, got: str) -> DamagedGolden:
     )
 
 
-def _too_large(path: Path, limit: int, got: str) -> DamagedGolden:
+def too_large(path: Path, limit: int, got: str) -> DamagedGolden:
+    """A file that is larger than any that is written."""
     return DamagedGolden(
         "a file of the store is too large",
         where=str(path),

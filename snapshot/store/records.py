@@ -15,7 +15,7 @@ Record: TypeAlias = dict[str, Json]
 _NOT_CONTENT = ("digest", "recorded_by", "schema")
 
 
-def read(path: Path, form: Format) -> Record:
+def read(path: Path, form: Format, take: files.Read = files.read_bounded) -> Record:
     """The record in a file, canonical, its digest right, migrated to the current schema.
 
     Raises:
@@ -23,7 +23,7 @@ def read(path: Path, form: Format) -> Record:
         DamagedGolden, NewerSchema, StoreError: it cannot be trusted, understood, or read.
     """
     where = str(path)
-    text, value = canonical.parse(files.read_bounded(path, canonical.MAX_BYTES), where)
+    text, value = canonical.parse(take(path, canonical.MAX_BYTES), where)
     # Before the canonical form: a later version of goldens may have changed that too.
     migrate.version(value, form, where)
     return migrate.migrate(canonical.check_signed(text, value, where), form, where)

@@ -32,11 +32,16 @@ class Store:
     processes may write at once: a case is one file, and a file appears whole or not at all.
 
     Every method that takes names raises `StoreError` for one that is not safe as a folder name.
+
+    Args:
+        take: reads a file below the root; a store that is read from elsewhere than the disk
+            brings its own, and lays out on the disk only what is listed.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, take: files.Read = files.read_bounded) -> None:
         self.root = root
-        self._blobs = Blobs(root)
+        self._take = take
+        self._blobs = Blobs(root, take)
 
     # ------------------------------------------------------------------- environments
 
@@ -71,7 +76,7 @@ class Store:
         """
         path = self._path(suite, slug, fingerprintfile.NAME)
         try:
-            record = records.read(path, migrate.FINGERPRINT)
+            record = records.read(path, migrate.FINGERPRINT, self._take)
         except FileNotFoundError:
             raise MissingGolden(
                 "this environment was never recorded",
@@ -141,7 +146,7 @@ class Store:
         """
         path = self.path(suite, slug, subject, key)
         try:
-            record = records.read(path, migrate.GOLDEN)
+            record = records.read(path, migrate.GOLDEN, self._take)
         except FileNotFoundError:
             raise self._missing(path, suite, slug, subject, key) from None
 

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,8 @@ from typing import Any
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-MISSING = "no chromium on this machine: apt-get install chromium"
+MISSING = "page tests need a browser: apt-get install chromium"
+_PATIENCE = 20  # seconds until a page must have drawn itself
 
 
 class Page:
@@ -60,9 +62,12 @@ class Page:
 
     def open(self, path: Path, fragment: str = "") -> None:
         """Loads a file and waits until the report has drawn itself."""
-        self.call("Page.navigate", url=path.as_uri() + fragment)
+        went = self.call("Page.navigate", url=path.as_uri() + fragment)
+        assert "errorText" not in went, went
+        deadline = time.monotonic() + _PATIENCE
         while not self.value("document.readyState === 'complete' && document.body.dataset.ready"):
-            pass
+            assert time.monotonic() < deadline, self.console
+            time.sleep(0.005)
 
     def value(self, expression: str) -> Any:
         """What a JavaScript expression gives; a promise is waited for."""

@@ -56,7 +56,7 @@ def test_recorded_kernels_match_and_nothing_is_written(recorded: Kernels) -> Non
     assert verdicts == ["MATCH"] * 5
     assert [run["not_run"] for run in done.json["runs"]][2] != {}
     said = recorded.run("verify", "*-sinks").out
-    assert "not run: 1 case: no sinks" in said and "1 cases: 1 MATCH, 1 not run" in said
+    assert "not run: 1 case: no sinks" in said and "1 case: 1 MATCH, 1 not run" in said
     assert recorded.tree() == before
     checked = recorded.run("check")
     assert checked.code == 0 and "5 goldens, every one sound" in checked.out

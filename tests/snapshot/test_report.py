@@ -68,7 +68,7 @@ def test_a_case_that_passes_is_one_line() -> None:
         f"  held to {ROCM7.slug} (how)",
         f"  MATCH         {KEY}",
         "",
-        "1 cases: 1 MATCH",
+        "1 case: 1 MATCH",
     ]
 
 
@@ -77,7 +77,7 @@ def test_a_difference_is_shown_by_words_in_git_s_notation() -> None:
     out = printed(verification(evidence(observation(MOVED))))
     assert "on [-a -]massive [-amount-]{+amounts+} of data" in out
     assert "REGRESSION" in out and "the tokens part at step 3" in out
-    assert "1 cases: 1 REGRESSION" in out
+    assert "1 case: 1 REGRESSION" in out
 
 
 def test_model_text_cannot_pass_for_a_line_of_the_report() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from snapshot.report.status import as_json_text, print_status
 from snapshot.resolve import Shape, against, environment_of, named_environment, resolve
 from snapshot.store import Store
 from tests.snapshot.builders import (
+    CPU,
     CUDA,
     DAY,
     ROCM7,
@@ -78,7 +80,8 @@ def test_a_cuda_golden_is_never_held_against_another_machine(
     c = config(tmp_path)
     found = resolve(c, store(c, CUDA), "s", fingerprint(here))
     assert found.identity is None and found.slug is None
-    assert found.how == f"looked for {here.slug}; recorded for this suite: {CUDA.slug}"
+    assert found.how.startswith(f"looked for {here.slug}")
+    assert found.full.endswith(f"; recorded for this suite: {CUDA.slug}")
 
 
 def test_there_is_no_nearest_version(tmp_path: Path) -> None:
@@ -137,7 +140,39 @@ def test_a_suite_s_goldens_are_its_own(tmp_path: Path) -> None:
 def test_nothing_recorded_is_said(tmp_path: Path) -> None:
     c = config(tmp_path)
     found = resolve(c, Store(c.store), "s", fingerprint(ROCM10))
-    assert found.how == f"looked for {ROCM10.slug}; recorded for this suite: nothing yet"
+    assert found.full == f"looked for {ROCM10.slug}; recorded for this suite: nothing yet"
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"runtime": "rocm10.1"}, "its runtime: rocm10.0 there, rocm10.1 here"),
+        ({"arch": "gfx950"}, "its arch: gfx942 there, gfx950 here"),
+        ({"batch_size": 3}, "its batch size: 1 there, 3 here"),
+    ],
+)
+def test_the_one_thing_that_differs_is_named(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    c = config(tmp_path, environments="")
+    here = dataclasses.replace(ROCM10, **change)
+    found = resolve(c, store(c, ROCM10, CUDA), "s", fingerprint(here))
+    assert found.identity is None
+    assert found.how == f"looked for {here.slug}; {ROCM10.slug} differs in one thing, {said}"
+
+
+def test_threads_are_named_with_what_sets_them(tmp_path: Path) -> None:
+    """And a machine is nearer than a batch size; a damaged neighbour is none."""
+    c = config(tmp_path, environments="")
+    there = dataclasses.replace(CPU, arch="avx512-avx512_core_amx-t2")
+    here = dataclasses.replace(there, arch="avx512-avx512_core_amx-t1")
+    recorded = store(c, there, here.at(8))
+    found = resolve(c, recorded, "s", fingerprint(here))
+    assert found.how.endswith(
+        f"{there.slug} differs in one thing, its threads: 2 there, 1 here (OMP_NUM_THREADS=2)"
+    )
+    (c.store / "s" / there.slug / "fingerprint.json").write_text("{}")
+    assert "its batch size: 8 there, 1 here" in resolve(c, recorded, "s", fingerprint(here)).how
 
 
 # --------------------------------------------------------------- named by the user

@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from snapshot import __version__
-from snapshot.changes import Changes, GoldenChange, Group
+from snapshot.changes import Changes, GoldenChange, Group, Reach
 from snapshot.metrics.movement import heat_map
 from snapshot.metrics.steps import around
 from snapshot.model import Json
 from snapshot.policy_change import Direction
 from snapshot.report.changes import sentences
 from snapshot.report.html import heat, plot
-from snapshot.report.page import Alert, Cell, Page, Row, Status, columns, lines, shown, words
+from snapshot.report.page import (
+    Alert,
+    Cell,
+    Page,
+    Row,
+    Status,
+    columns,
+    lines,
+    shown,
+    without_dtype,
+    words,
+)
 from snapshot.report.plain import visible
 
 _STATUSES = (
@@ -33,17 +44,18 @@ def to_html(changes: Changes) -> str:
 
 def page(changes: Changes) -> Page:
     """The page that `to_html` writes."""
-    names = [(slug, subject) for slug, subject in _columns(changes)]
+    column = {(r.suite, r.slug, r.subject): _column(r) for r in changes.reach}
+    names = list(dict.fromkeys(column.values()))
     index = {name: i for i, name in enumerate(names)}
     by_case: dict[tuple[str, str], dict[int, Cell]] = {}
     for change in changes.goldens:
         place = change.place
         cells = by_case.setdefault((place.suite, place.case), {})
-        cells[index[place.slug, place.subject]] = _cell(change)
+        cells[index[column[place[:3]]]] = _cell(change)
     untouched = Cell("untouched")
     for (suite, _), cells in by_case.items():
         for reach in changes.reach:
-            i = index[reach.slug, reach.subject]
+            i = index[column[reach.suite, reach.slug, reach.subject]]
             if reach.suite == suite and i not in cells and reach.goldens:
                 cells[i] = untouched
     rows = [
@@ -65,8 +77,9 @@ def page(changes: Changes) -> Page:
     )
 
 
-def _columns(changes: Changes) -> dict[tuple[str, str], None]:
-    return {(reach.slug, reach.subject): None for reach in changes.reach}
+def _column(reach: Reach) -> tuple[str, str]:
+    kernel = reach.identity is not None and reach.identity.batch_size is None
+    return without_dtype(reach.slug) if kernel else reach.slug, reach.subject
 
 
 def _alerts(changes: Changes) -> Iterator[Alert]:

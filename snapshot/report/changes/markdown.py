@@ -8,9 +8,8 @@ from snapshot.changes import Changes, GoldenChange, Group
 from snapshot.policy_change import Direction
 from snapshot.report.changes import sentences
 from snapshot.report.fence import code, fence, fit
-from snapshot.report.html import count
 from snapshot.report.markdown import word_lines
-from snapshot.report.plain import visible
+from snapshot.report.plain import count, visible
 
 COMMENT = 60_000
 """Bytes that GitHub takes in a comment, with some to spare (it counts 65,536 characters)."""

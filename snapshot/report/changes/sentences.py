@@ -8,7 +8,7 @@ from snapshot.changes import ArrayChange, Changes, GoldenChange, Group, Reach
 from snapshot.difference import Divergence
 from snapshot.payload import DIGESTS, SAMPLE
 from snapshot.policy_change import PolicyChange
-from snapshot.report.html import count
+from snapshot.report.plain import count
 
 MEANING = {
     Group.LOOSEN: "strictness went down",
@@ -26,7 +26,7 @@ def summary(changes: Changes) -> str:
     if other:
         counts.append(f"{other} other in goldens.toml")
     if changes.problems:
-        counts.append(f"{len(changes.problems)} files that cannot be trusted")
+        counts.append(f"{count(changes.problems, 'file')} that cannot be trusted")
     return ", ".join(counts) or "no golden and no rule changed"
 
 

@@ -12,8 +12,7 @@ from snapshot.metrics.words import word_diff
 from snapshot.policy_change import Direction
 from snapshot.report.changes import sentences
 from snapshot.report.excerpt import around_first
-from snapshot.report.html import count
-from snapshot.report.plain import QUOTE, visible
+from snapshot.report.plain import QUOTE, count, visible
 
 STYLES = {
     Group.LOOSEN: "bold red",

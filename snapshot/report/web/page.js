@@ -4,7 +4,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const { statuses, columns, rows } = data;
   const $ = (id) => document.getElementById(id);
-  const ROW = 32;
+  const HEADING = 32;
   const SVG = "http://www.w3.org/2000/svg";
 
   const el = (tag, attributes = {}, ...children) => {
@@ -29,6 +29,12 @@
   const loud = (status) => ["bad", "warn"].includes(statuses[status].tone);
   const cellOf = (row, column) => rows[row] && rows[row].cells[column];
   const narrow = () => matchMedia("(max-width: 820px)").matches;
+  const tall = () => (narrow() ? 56 : 32); // on a phone the key stands above its cells
+
+  const dark = () => {
+    const { theme } = document.documentElement.dataset;
+    return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  };
 
   // ----------------------------------------------------------------- header
 
@@ -71,17 +77,20 @@
     column.first = i === 0 || columns[i - 1].group !== column.group;
     if (column.first) {
       group = el("span");
-      const title = el("b", { title: column.group }, column.group || "\u00a0");
+      // A name may break after each of its parts.
+      const title = el("b", { title: column.title }, ...column.group.split(/(?<=_)/).flatMap((part) => [part, el("wbr")]));
       heads.append(el("span", { class: "group" }, title, group));
     }
     group.append(el("em", { title: column.title }, column.label));
   });
-  // A column is as wide as its share of the group's heading needs, within reason.
+  // A column is as wide as its share of the group's heading, on two lines, needs; within reason.
   let total = 0;
   for (const node of heads.querySelectorAll(".group")) {
     const labels = [...node.querySelectorAll("em")];
-    const letters = node.querySelector("b").textContent.length;
-    const share = Math.min(7, Math.max(1, (letters * 6.8 + 14) / 34 / labels.length));
+    const said = node.querySelector("b").textContent;
+    const longest = Math.max(...said.split(/[\s_]/).map((word) => word.length));
+    const letters = Math.max(said.length / 2, Math.min(longest, 12));
+    const share = Math.min(4, Math.max(1, (letters * 6.9 + 16) / 34 / labels.length));
     labels.forEach((label) => { label.style.width = `calc(var(--cell) * ${share})`; });
     const at = columns.filter((column) => column.width).length;
     labels.forEach((_, i) => { columns[at + i].width = `calc(var(--cell) * ${share})`; });
@@ -95,19 +104,28 @@
   let queued = false;
   const paint = () => {
     queued = false;
-    const from = Math.max(0, Math.floor(grid.scrollTop / ROW) - 8);
-    const to = Math.min(state.items.length, from + Math.ceil(grid.clientHeight / ROW) + 16);
-    space.style.height = `${state.items.length * ROW + 12}px`;
+    if (state.tall !== tall()) lay();
+    space.style.height = `${state.height + 12}px`;
+    const [from, to] = [grid.scrollTop - 300, grid.scrollTop + grid.clientHeight + 300];
     const nodes = [];
-    for (let i = from; i < to; i += 1) {
-      const node = drawn(state.items[i]);
-      node.style.top = `${i * ROW}px`;
+    for (const item of state.items) {
+      if (item.top < from || item.top > to) continue;
+      const node = drawn(item);
+      node.style.top = `${item.top}px`;
       nodes.push(node);
     }
     if (!state.items.length) nodes.push(el("div", { class: "empty" }, "Nothing matches. Esc clears."));
     space.replaceChildren(...nodes);
     grid.setAttribute("aria-activedescendant", `c${state.row}-${state.column}`);
     heads.style.paddingRight = `${grid.offsetWidth - grid.clientWidth}px`;
+  };
+  const lay = () => {
+    state.tall = tall();
+    state.height = 0;
+    for (const item of state.items) {
+      item.top = state.height;
+      state.height += item.heading === undefined ? state.tall : HEADING;
+    }
   };
   const repaint = () => {
     if (!queued) { queued = true; requestAnimationFrame(paint); }
@@ -169,17 +187,18 @@
     const all = `${rows.length.toLocaleString("en")} case${rows.length === 1 ? "" : "s"}`;
     $("count").textContent = shown === rows.length ? all : `${shown.toLocaleString("en")} of ${all}`;
     document.body.dataset.shown = shown;
+    lay();
     repaint();
   };
 
   const select = (row, column, open) => {
     state.row = row;
     state.column = column;
-    const at = state.items.findIndex((item) => item.row === row);
-    if (at >= 0) {
-      const top = at * ROW;
-      if (top < grid.scrollTop + ROW) grid.scrollTop = Math.max(0, top - ROW);
-      else if (top > grid.scrollTop + grid.clientHeight - 2 * ROW) grid.scrollTop = top - grid.clientHeight + 2 * ROW;
+    const item = state.items.find((one) => one.row === row);
+    if (item) {
+      const { top } = item, room = 2 * state.tall;
+      if (top < grid.scrollTop + state.tall) grid.scrollTop = Math.max(0, top - state.tall);
+      else if (top > grid.scrollTop + grid.clientHeight - room) grid.scrollTop = top - grid.clientHeight + room;
     }
     detail(open);
     repaint();
@@ -246,7 +265,7 @@
     text: (block) => el("p", {}, block.text),
     table: (block) => el("div", { class: "scroll" }, el("table", {},
       el("tr", {}, ...block.head.map((name) => el("th", {}, name))),
-      ...block.rows.map((row) => el("tr", {}, ...row.map((value) => el("td", {}, value)))))),
+      ...block.rows.map((row) => el("tr", {}, ...row.map((value) => el("td", { class: value.length < 20 ? "short" : "" }, value)))))),
     plot: (block) => plot(block),
     heat: (block) => heat(block),
     wordings: (block) => {
@@ -270,21 +289,23 @@
   };
 
   const plot = ({ first, a, b, parted, names }) => {
-    const width = 640, height = 190, left = 44, right = 12, top = 22, bottom = 30;
+    // Letters keep their size: a phone gets a narrower picture, not a smaller one.
+    const width = narrow() ? 360 : 640, height = 216, left = 40, right = 14, top = 22, bottom = 46;
     const values = [...a, ...b].filter((v) => v !== null);
-    const low = Math.min(-0.1, ...values), steps = Math.max(a.length, b.length);
+    const steps = Math.max(a.length, b.length), lowest = Math.min(-0.1, ...values);
+    const rough = -lowest / 3, unit = 10 ** Math.floor(Math.log10(rough));
+    const tick = unit * [1, 2, 5, 10].find((m) => m * unit >= rough), low = -tick * Math.ceil(-lowest / tick - 1e-9);
     const x = (i) => left + ((width - left - right) * (steps > 1 ? i / (steps - 1) : 0.5));
     const y = (v) => top + (height - top - bottom) * (v / low);
     const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
     picture.append(svg("title", {}, `Log-probability of each generated token, ${names[0]} and ${names[1]}`));
-    for (let i = 0; i <= 3; i += 1) {
-      const v = (low * i) / 3;
+    for (let v = 0; v >= low - tick / 2; v -= tick) {
       picture.append(svg("line", { class: "axis", x1: left, x2: width - right, y1: y(v), y2: y(v) }));
-      picture.append(svg("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, v.toFixed(Math.abs(low) < 1 ? 2 : 1)));
+      picture.append(svg("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, v.toFixed(tick < 0.1 ? 2 : tick < 1 ? 1 : 0)));
     }
-    const every = Math.max(1, Math.ceil(steps / 12));
+    const every = Math.max(1, Math.ceil(steps / (narrow() ? 7 : 13)));
     for (let i = 0; i < steps; i += every) {
-      picture.append(svg("text", { x: x(i), y: height - 12, "text-anchor": "middle" }, String(first + i)));
+      picture.append(svg("text", { x: x(i), y: height - 29, "text-anchor": "middle" }, String(first + i)));
     }
     const split = parted === null ? steps : parted - first;
     if (parted !== null) {
@@ -306,43 +327,80 @@
         picture.append(dot);
       });
     });
-    const late = parted !== null && split > steps / 2;
-    const legend = (x0) => names.map((name, i) => {
-      const at = x0 + i * (20 + 6.5 * names[0].length);
-      return svg("text", { class: "ab"[i], x: at, y: 14 }, `● ${name}`);
+    names.forEach((name, i) => {
+      const at = left + i * (28 + 6.5 * names[0].length);
+      picture.append(svg("text", { class: "ab"[i], x: at, y: height - 8 }, `● ${name}`));
     });
-    const wide = 40 + 6.5 * (names[0].length + names[1].length);
-    picture.append(...legend(late ? left : width - right - wide));
     return picture;
   };
 
+  // Cool up to the bound, hot from there on, by decades; what is not finite is magenta. Where
+  // there is no bound, cool over all that there is. On dark ground what is little is dark.
+  const COOL = [[226, 236, 243], [120, 170, 205], [38, 84, 132]];
+  const DEEP = [[36, 44, 56], [48, 92, 132], [120, 180, 220]];
+  const HOT = [[245, 180, 60], [226, 80, 35], [140, 8, 40]];
+  const NONE = [200, 0, 200];
+  const between = (stops, at) => {
+    const place = Math.min(0.9999, Math.max(0, at)) * (stops.length - 1), i = Math.floor(place);
+    return stops[i].map((v, c) => Math.round(v + (stops[i + 1][c] - v) * (place - i)));
+  };
+  const css = (colour) => `rgb(${colour.join(" ")})`;
+  const brief = (v) => (v === 0 ? "0" : v.toExponential(1).replace(".0e", "e").replace("e+", "e"));
+
   const heat = ({ values, axes, unit, bound }) => {
-    const height = values.length, width = values[0].length;
+    const height = values.length, width = values[0].length, cool = dark() ? DEEP : COOL;
     const canvas = el("canvas", { width, height, role: "img", "aria-label": `${unit} by ${axes.join(" and ")}` });
-    canvas.style.aspectRatio = `${width} / ${Math.max(height, width / 8)}`;
-    const flat = values.flat().filter((v) => v !== null && v > 0);
-    const most = Math.log10(Math.max(bound || 0, ...flat, 1e-30)), least = Math.min(most - 1, Math.log10(Math.min(...flat, 10 ** (most - 1))));
+    // Rows that can be told apart, and a picture that fits beside what is said of it.
+    canvas.style.height = `${Math.min(320, Math.max(height * 22, 48))}px`;
+    const some = values.flat().filter((v) => v !== null && v > 0).map(Math.log10);
+    const most = some.length ? Math.max(...some) : 0, least = some.length ? Math.min(...some) : -1;
+    const limit = bound === null ? most : Math.log10(bound);
+    const from = bound === null ? Math.min(least, most - 1) : limit - 3, to = Math.max(limit + 1, most);
+    const colour = (v) => {
+      if (v === null) return NONE;
+      const at = v > 0 ? Math.log10(v) : -Infinity;
+      return at > limit ? between(HOT, (at - limit) / (to - limit)) : between(cool, (at - from) / (limit - from || 1));
+    };
     const context = canvas.getContext("2d");
     const image = context.createImageData(width, height);
+    let worst = null, bad = 0, over = 0;
     values.forEach((line, r) => line.forEach((v, c) => {
-      const heatOf = v === null ? 1 : v > 0 ? (Math.log10(v) - least) / (most - least) : 0;
-      // From slate through amber to red; what is not finite is magenta.
-      const over = bound !== null && v !== null && v > bound;
-      const colour = v === null ? [200, 0, 200] : over ? [215, 40, 50] : [60 + 170 * heatOf, 80 + 80 * heatOf, 110 - 70 * heatOf];
-      image.data.set([...colour, 255], 4 * (r * width + c));
+      image.data.set([...colour(v), 255], 4 * (r * width + c));
+      bad += v === null;
+      over += bound !== null && v > bound;
+      if (v !== null && (worst === null || v > values[worst[0]][worst[1]])) worst = [r, c];
     }));
     context.putImageData(image, 0, 0);
-    const say = el("span", {}, "point at a cell");
-    canvas.addEventListener("pointermove", (event) => {
+
+    const said = (r, c) => {
+      const v = values[r][c];
+      const times = bound && v > bound ? `, ${Number((v / bound).toPrecision(2)).toLocaleString("en")} times the bound` : "";
+      return `${axes[0]} ${r}, ${axes[1]} ${c}: ${v === null ? "not finite" : v.toExponential(2)}${times}`;
+    };
+    const say = el("span", { class: "said" }, worst === null ? "no finite row" : `worst finite row: ${said(...worst)}`);
+    const point = (event) => {
       const box = canvas.getBoundingClientRect();
       const c = Math.min(width - 1, Math.floor(((event.clientX - box.left) / box.width) * width));
       const r = Math.min(height - 1, Math.floor(((event.clientY - box.top) / box.height) * height));
-      if (values[r] === undefined || c < 0) return;
-      const v = values[r][c];
-      say.textContent = `${axes[0]} ${r}, ${axes[1]} ${c}: ${v === null ? "not finite" : v.toExponential(2)}`;
-    });
-    const scale = el("span", {}, `${unit}, ${axes[0]} down, ${axes[1]} across; log scale 1e${least.toFixed(1)} to 1e${most.toFixed(1)}`);
-    return el("div", {}, canvas, el("div", { class: "scale" }, scale, say));
+      if (values[r] !== undefined && c >= 0) say.textContent = said(r, c);
+    };
+    for (const name of ["pointermove", "pointerdown"]) canvas.addEventListener(name, point);
+
+    const key = (label, stops) => {
+      const ramp = el("i");
+      ramp.style.background = stops.length > 1 ? `linear-gradient(90deg, ${stops.map(css).join(", ")})` : css(stops[0]);
+      return el("span", {}, ramp, label);
+    };
+    const scale = el("div", { class: "scale" }, key(
+      bound === null ? `${brief(10 ** from)} to ${brief(10 ** limit)}` : `up to the bound, ${brief(bound)}`, cool,
+    ));
+    const rows = (n) => `${n.toLocaleString("en")} row${n === 1 ? "" : "s"}`;
+    if (over) scale.append(key(`over it, to ${brief(10 ** most)}: ${rows(over)}`, HOT));
+    if (bad) scale.append(key(`not finite: ${rows(bad)}`, [NONE]));
+    const ends = (name, count) => [el("span", {}, "0"), el("span", {}, name), el("span", {}, String(count - 1))];
+    const down = height > 4 ? ends(axes[0], height) : [el("span", {}), el("span", {}, axes[0]), el("span", {})];
+    return el("div", {}, el("div", { class: "heat" }, el("div", { class: "down" }, ...down), canvas,
+      el("div", { class: "across" }, ...ends(axes[1], width))), scale, say);
   };
 
   const detail = (open) => {
@@ -391,8 +449,8 @@
   if (stored) document.documentElement.dataset.theme = stored;
   const theme = () => {
     const root = document.documentElement;
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
+    root.dataset.theme = dark() ? "light" : "dark";
+    detail();
     try { localStorage.setItem("goldens-theme", root.dataset.theme); } catch { /* file:// may forbid it */ }
   };
   const onlyLoud = () => {

@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from snapshot.commands.diff import diff
 from snapshot.model import Fingerprint
+from snapshot.report.changes.html import page
 from tests.snapshot.project import PREFIX, ROOT, SUITE, Project, reworded
 
 LOGPROB = "\n[suites.multi-lora.tolerance]\nlogprob = { max = 0.1 }\n"
@@ -306,3 +308,26 @@ def test_a_kernel_s_golden_shows_its_errors_and_its_rows(project: Project) -> No
         assert "sampled rows of out, numbered from 0: 1 of" in out and "in row [1]" in out
         assert "1 fix" in out
     assert project.run("diff", "--report", "html:x.html").exit_code == 0
+
+
+def test_the_page_has_one_column_for_all_dtypes_of_a_kernel(tmp_path: Path) -> None:
+    """Each case's key says its dtype; a column each would stand empty but for its own cases."""
+    project = Project.create(tmp_path / "p", ())
+    place = "cpu-avx512-avx512_core_amx-t2-torch2.13-triton3.9"
+    for dtype in ("float16", "bfloat16"):
+        project.copy("grouped-decode", f"{place}-{dtype}")
+    project.commit("kernels")
+    gone = [
+        next((project.root / "goldens/grouped-decode" / f"{place}-{dtype}/torch").glob("B2-*"))
+        for dtype in ("float16", "bfloat16")
+    ]
+    for path in gone:
+        path.unlink()
+    with diff(project.root / "goldens.toml") as changes:
+        made = page(changes)
+    subjects = ["flex", "sdpa", "torch", "triton"]
+    assert sorted(column.group for column in made.columns) == subjects
+    torch = next(i for i, column in enumerate(made.columns) if column.group == "torch")
+    assert {row.key: row.cells[torch].status for row in made.rows} == {
+        path.stem: "trim" for path in gone
+    }

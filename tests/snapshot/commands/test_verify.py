@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from snapshot.cli import main
 from snapshot.commands.verify import Request, verify
@@ -18,6 +20,8 @@ from snapshot.errors import RunError, UsageError
 from snapshot.evidence import Now
 from snapshot.model import Golden, Identity
 from snapshot.plan import plans
+from snapshot.report.jsonreport import to_json
+from snapshot.report.terminal import print_verification
 from snapshot.resolve import against
 from snapshot.result import Verdict
 from snapshot.shelf import Shelf
@@ -144,9 +148,14 @@ def test_an_environment_without_goldens_is_missing_and_lists_what_exists(tmp_pat
     other = '[environments.h100]\nmatch = { backend = "cuda" }\n'
     found = Project.make(tmp_path, other).verify(environment="h100")
     assert set(verdicts(found)) == {Verdict.MISSING}
-    assert f"looked for environment h100; recorded for this suite: {ROCM7.slug}" in (
-        found.results[0].headline
-    )
+    assert found.results[0].headline == "no golden: looked for environment h100"
+    text = to_json(found)
+    assert f"looked for environment h100; recorded for this suite: {ROCM7.slug}" in text
+    file = io.StringIO()
+    print_verification(found, Console(file=file, width=200, highlight=False))
+    said = file.getvalue()
+    assert said.count(ROCM7.slug) == said.count("no golden: looked for") == 1  # not by case
+    assert len(found.results) == 2
 
 
 def test_what_the_reference_said_stays_with_the_run(tmp_path: Path) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
 
-from tests.snapshot.project import PREFIX, Project
+from tests.snapshot.project import PREFIX, ROOT, Project
 
 SLUG = PREFIX + "bfloat16-bs3"
+HELD = ("multi-lora", "--from", "outputs.jsonl", "--against", SLUG, "--attribute", "never")
 
 
 @pytest.fixture
@@ -31,10 +35,7 @@ def project(tmp_path: Path) -> Project:
 def test_every_format_at_once(project: Project) -> None:
     names = {"html": "a/r.html", "json": "a/r.json", "junit": "a/r.xml", "markdown": "a/r.md"}
     flags = [flag for name, path in names.items() for flag in ("--report", f"{name}:{path}")]
-    done = project.run(
-        "verify", "multi-lora", "--from", "outputs.jsonl", "--against", SLUG,
-        "--attribute", "never", *flags, "--report", "github:-",
-    )  # fmt: skip
+    done = project.run("verify", *HELD, *flags, "--report", "github:-")
     assert done.exit_code == 1, done.output
     (command,) = (line for line in done.stdout.splitlines() if line.startswith("::"))
     assert command.startswith("::error title=")
@@ -50,3 +51,32 @@ def test_every_format_at_once(project: Project) -> None:
 def test_a_report_that_cannot_be_is_refused_before_anything_runs(project: Project) -> None:
     done = project.run("verify", "--report", "pdf:x")
     assert done.exit_code == 2 and "no such report" in done.output
+    (project.root / "file").write_text("", "utf-8")
+    for path in ("file/r.html", "x" * 300, "."):
+        done = project.run("verify", *HELD, "--report", f"html:{path}")
+        assert done.exit_code == 2 and "the report cannot be written" in done.output
+        assert "case" not in done.output  # nothing was judged
+    kept = project.root / "kept.html"
+    kept.write_text("before", "utf-8")
+    refused = project.run(
+        "verify", *HELD, "--report", "html:kept.html", "--report", "html:file/r.html"
+    )
+    assert refused.exit_code == 2 and kept.read_text("utf-8") == "before"
+
+
+def test_a_reader_that_leaves_changes_nothing(project: Project) -> None:
+    """`goldens verify | head -1`: no traceback, the report is written, and the exit code stays."""
+    command = [sys.executable, "-m", "snapshot.cli", "verify", *HELD, "--report", "json:r.json"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        command,
+        cwd=project.root,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "kernels")])},
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert json.loads((project.root / "r.json").read_text("utf-8"))["exit_code"] == 1

@@ -26,8 +26,8 @@ def test_equal_tokens_show_where_a_logprob_moved_most() -> None:
     moved.arrays["logprobs"][5] -= 0.5
     moved.arrays["logprobs"][1] -= 0.1
     steps = around(observation(), moved)
-    assert [step.index for step in steps] == [1, 2, 3, 4, 5, 6, 7]
-    assert steps[4].logprobs == (-0.5, -1.0)
+    assert [step.index for step in steps] == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert steps[5].logprobs == (-0.5, -1.0)
 
 
 def test_nothing_is_shown_where_nothing_differs_or_no_token_is_known() -> None:
@@ -58,7 +58,7 @@ def test_the_same_infinity_on_both_sides_did_not_move() -> None:
         side.arrays["logprobs"][2] = -np.inf
     assert around(*sides) == ()
     sides[1].arrays["logprobs"][5] -= 0.5
-    assert [step.index for step in around(*sides)] == [1, 2, 3, 4, 5, 6, 7]
+    assert [step.index for step in around(*sides)] == [0, 1, 2, 3, 4, 5, 6, 7]
 
 
 def test_arrays_in_half_precision_are_shown_as_numbers() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from snapshot.difference import RowErrors
 from snapshot.report.changes.html import to_html as changes_to_html
 from snapshot.report.html import to_html
+from snapshot.report.page import columns
 from snapshot.resolve import Baseline
 from snapshot.result import Result, Verdict
 from snapshot.verification import Held, Verification
@@ -27,15 +27,14 @@ SHOTS = os.environ.get("GOLDENS_SCREENSHOTS")  # a folder: look at what the test
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[chromium.Page]:
-    with chromium.browser() as opened:
-        yield opened
+def html() -> str:
+    return to_html(own_verification(variants=False))
 
 
 @pytest.fixture
-def own(page: chromium.Page, tmp_path: Path) -> chromium.Page:
-    """This repository's own suites, open."""
-    return opened(page, tmp_path, to_html(own_verification(variants=False)))
+def own(page: chromium.Page, tmp_path: Path, html: str) -> chromium.Page:
+    """This repository's own generation suite, open."""
+    return opened(page, tmp_path, html)
 
 
 def opened(page: chromium.Page, folder: Path, html: str) -> chromium.Page:
@@ -61,6 +60,15 @@ def current(page: chromium.Page) -> tuple[str, str]:
     """The case and the verdict that the detail shows."""
     case = page.value("document.querySelector('#detail h2').textContent")
     return case, page.value("document.querySelector('#detail .badge').textContent")
+
+
+def pixels(page: chromium.Page) -> list[list[int]]:
+    """Red, green and blue of every cell of the heat map that is shown."""
+    flat = page.value(
+        "(() => { const c = document.querySelector('canvas');"
+        "return [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data]; })()"
+    )
+    return [flat[i : i + 3] for i in range(0, len(flat), 4)]
 
 
 def test_it_opens_at_the_worst_and_keys_move(own: chromium.Page) -> None:
@@ -165,10 +173,14 @@ def test_a_heat_map_over_sequences_and_heads(page: chromium.Page, tmp_path: Path
     wrong = result(Verdict.NONFINITE, rows=RowErrors("rel-L2 of out", values, 1e-2))
     opened(page, tmp_path, to_html(_verification(wrong)))
     assert page.value("document.querySelector('canvas').width") == 128
-    pixels = "document.querySelector('canvas').getContext('2d').getImageData(0, 0, 2, 1).data"
-    found = page.value(f"[...{pixels}]")
-    assert found[:3] == [200, 0, 200]  # not finite
-    assert found[4] < 200
+    found = pixels(page)
+    assert found[0] == [200, 0, 200]  # not finite
+    assert found[1][2] > found[1][0]  # far below the bound: cool
+    assert found[-1][0] > found[-1][2]  # over it: hot
+    legend = page.value("document.querySelector('.scale').textContent")
+    assert legend == "up to the bound, 1e-2over it, to 4.1e-2: 1,745 rowsnot finite: 1 row"
+    worst = "worst finite row: sequence 31, head 127: 4.10e-2, 4.1 times the bound"
+    assert page.value("document.querySelector('.said').textContent") == worst
     shot(page, "heat")
     assert page.console == []
 
@@ -232,6 +244,29 @@ def test_five_thousand_cases_open_in_two_seconds(page: chromium.Page, tmp_path: 
     page.press("/")
     page.type("number-4999")
     assert shown(page) == 1
+
+
+def test_columns_are_named_by_what_tells_them_apart() -> None:
+    def labels(*names: tuple[str, str]) -> list[tuple[str, str]]:
+        return [(column.group, column.label) for column in columns(names)]
+
+    cpu, gpu = "cpu-avx512-t2-torch2.13", "cuda13.0-sm_90-torch2.11"
+    assert labels(
+        *((f"{where}-{dtype}-bs{size}", "reference")
+          for where in (cpu, gpu) for dtype in ("bfloat16", "float32") for size in (1, 8))
+    ) == [
+        (f"{where} {dtype}", size)
+        for where in ("cpu", "cuda13.0") for dtype in ("bfloat16", "float32")
+        for size in ("bs1", "bs8")
+    ]  # fmt: skip
+    assert labels((f"{gpu}-float16-bs1", "reference")) == [("reference", "")]
+    assert labels((f"{gpu}-float16-bs1", "a"), (f"{cpu}-float32-bs3", "a")) == [
+        ("cuda13.0", "bs1"), ("cpu", "bs3"),
+    ]  # fmt: skip
+    assert labels((gpu, "one:kernel"), (gpu, "two:other")) == [("kernel", ""), ("other", "")]
+    assert labels((gpu, "one:kernel"), (gpu, "two:kernel")) == [
+        ("one:kernel", ""), ("two:kernel", ""),
+    ]  # fmt: skip
 
 
 def test_a_diff_is_a_matrix_of_what_changed(page: chromium.Page, tmp_path: Path) -> None:
